@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import calibrant
+from calibrant.core.gate import Gate
 
 HOME = str(Path(calibrant.__file__).parent)
 
@@ -23,11 +24,17 @@ class Stop(BaseException):
 
 @functools.cache
 def after_call(code: Any) -> frozenset[int]:
-    """Return where an interrupt can be raised in a piece of code, its beginning apart."""
-    found, before = set(), ""
+    """Return where an interrupt can be raised in a piece of code, its beginning apart.
+
+    What comes after a call is handled where the call is.  Where that ends with the call, as where
+    its result is returned from within ``with``, a trace would raise it behind, and is not tried.
+    """
+    found, before, handled = set(), "", dis.Bytecode(code).exception_entries
     for instruction in dis.get_instructions(code):
-        if before.startswith("CALL") or before == "JUMP_BACKWARD":
-            found.add(instruction.offset)
+        at = instruction.offset
+        ends = any(entry.end == at for entry in handled)
+        if (before.startswith("CALL") or before == "JUMP_BACKWARD") and not ends:
+            found.add(at)
         if instruction.opname != "CACHE":
             before = instruction.opname
     return frozenset(found)
@@ -70,3 +77,17 @@ def interrupted(call: Callable[[], object], at: int, apart: str = "nothing") -> 
     finally:
         sys.settrace(kept)
     return False, trace.seen
+
+
+class Asked(Gate):
+    """A gate that counts who asks for its token."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    def __enter__(self) -> object:
+        self.asked += 1
+        return self.get()

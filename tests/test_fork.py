@@ -130,9 +130,9 @@ def test_a_prediction_from_before_is_drawn_anew() -> None:
 @pytest.mark.base
 def test_a_stream_that_somebody_works_on_stays_as_it_is() -> None:
     model = Recalibrator()
-    secret, token = model._secret, model._gate.pop()
-    fork.renew_all()
-    model._gate.append(token)
+    secret = model._secret
+    with model._gate:
+        fork.renew_all()
     assert model._secret == secret
 
 
@@ -147,9 +147,8 @@ def test_tables_throw_other_coins_and_know_their_tickets() -> None:
         assert table.observe(ticket, 1).outcome == 1
         late = table.forecast("north", 0.4)
         assert late.whose != ticket.whose
-        table._gate.pop()
-        fork.renew_all()
-        table._gate.append(None)
+        with table._gate:
+            fork.renew_all()
         assert table.observe(late, 1).outcome == 1
     for seeded in (Table(Recalibrator(), seed=1), Table(Recalibrator(), seed=1).copy()):
         seeded.forecast("north", 0.4)

@@ -10,6 +10,7 @@ import players
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interrupting import Asked
 
 from calibrant import Calibrant, Recalibrator, Ticket
 from calibrant.errors import InvalidInput, StaleForecast
@@ -109,20 +110,9 @@ def test_previews_refuse_what_is_no_probability(raw) -> None:
 
 def test_a_preview_waits_for_its_turn() -> None:
     rec = Recalibrator(seed=1)
-    look, token = Preview(rec), rec._gate.pop()
-
-    class Late(list):
-        """A gate whose token comes back at the second try."""
-
-        def __delitem__(self, place) -> None:
-            if not self:
-                self.append(token)
-                raise IndexError
-            super().__delitem__(place)
-
-    rec._gate = Late()
-    assert look.one(0.83) == Preview(Recalibrator(seed=1)).one(0.83)
-    assert rec._gate == [token]
+    rec._gate = gate = Asked()
+    assert Preview(rec).one(0.83) == Preview(Recalibrator(seed=1)).one(0.83)
+    assert (gate.asked, gate.qsize()) == (2, 1)
 
 
 @pytest.mark.parametrize("kind", ["foster_hart", "calibrant", "calibrant with a budget"])

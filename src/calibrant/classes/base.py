@@ -15,7 +15,6 @@ from calibrant.classes.ticket import ClassIssuer, ClassTicket
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import StaleForecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -95,7 +94,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         Changes nothing; call :meth:`learn_one` with the same raw forecast to make it a round.
         """
         vector = self._untimed(raw, "sample_one")
-        with passing(self._gate):
+        with self._gate:
             seen = self._look(vector)
             self._noted(vector.tobytes(), (seen, self.rounds))
             return seen.value
@@ -110,7 +109,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         Changes nothing, and notes nothing; the mean has no guarantee of its own.
         """
         vector = vectors.vector(raw, self._classes)
-        with passing(self._gate):
+        with self._gate:
             return self._look(vector).mean
 
     def learn_one(self, raw: Any, outcome: int) -> None:
@@ -120,7 +119,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         have changed the draw; then nothing has changed.
         """
         vector, told = self._untimed(raw, "learn_one"), self._outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             key = vector.tobytes()
             seen, rounds = self._notes.get(key) or (self._look(vector), self.rounds)
             try:
@@ -181,7 +180,7 @@ class ClassRecalibrator(InTurn[TicketT], Generic[TicketT, RunT]):
         times(time, len(rows))
         prompt = available is None and carry is None and not self._timed
         late = available, time, carry
-        with passing(self._gate):
+        with self._gate:
             first = self.issued
             drawn, mean, left = self._whole(lambda: self._played(rows, told, prompt, late))
         return self._run(rows, drawn, mean, first, left)

@@ -19,7 +19,6 @@ from calibrant.classes.version1 import migrated_reduction
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.limits import refuse_large
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Issuer, Ticket
@@ -244,7 +243,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         def step(number: int, raw: Reals, right: Any) -> Both:
             return self._rows.preview(self._roster.place(number), np.array(raw, order="C"))
 
-        with passing(self._gate):
+        with self._gate:
             drawn, mean = self._through(rows, None, step)
         return self._onto(drawn), self._onto(mean)
 
@@ -278,7 +277,7 @@ class BinaryReduction(ClassRecalibrator[MadeT, RunT]):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         chance = probable(failure)
-        with passing(self._gate):
+        with self._gate:
             rows = [(n, row) for n, row in self._roster.used() if self._is_told(n)]
             open_at = self._waiting([number for number, _ in rows])
             parts = {

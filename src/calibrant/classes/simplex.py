@@ -18,7 +18,6 @@ from calibrant.classes.vectors import nearest
 from calibrant.classes.version1 import migrated_simplex
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import ForeignTicket, RepeatedTicket, needed, requirement
 from calibrant.kernels.alone import count_overtaken
@@ -244,7 +243,7 @@ class SimplexRecalibrator(ClassRecalibrator[SimplexTicket, ClassRun]):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         chance = probable(failure)
-        with passing(self._gate):
+        with self._gate:
             waiting, rounds = len(self._counter), self.rounds
             told = rounds, waiting, self.issued - rounds - waiting
             seeded = self._secret.seeded

@@ -1,63 +1,41 @@
 """Mutual exclusion that costs next to nothing while nobody else is there.
 
-A gate is a list with one token in it.  Deleting an item and ``list.append`` are atomic, so
-whoever deletes the token has the gate to itself until it appends it again::
+A gate is a queue with one token in it.  Whoever takes the token has the gate to itself until it is
+put back::
 
-    try:
-        del gate[0]
-    except IndexError:
-        wait(gate)
-    try:
+    with gate:
         ...
-    finally:
-        gate.append(None)
 
-This takes 40 ns, a ``threading.Lock`` in a ``with`` statement 200 (measured on CPython
-3.11), and a whole forecast a thousand.  The price is that waiting is by polling.
+This takes 80 ns, a ``threading.Lock`` three times as long (measured on CPython 3.11), and a whole
+forecast a thousand.
 
-It is ``del`` and not ``pop``: CPython looks for signals after a call, and an interrupt that
-came between ``pop`` and the ``try`` would take the token along.
+No step of it is Python code.  CPython looks for signals where a function of Python begins and
+after each call, so that an interrupt could take the token along if the gate had Python functions
+for ``with``, or were a generator: that one gives back the token once nobody holds the traceback.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TypeAlias
-
-Gate: TypeAlias = list[None]
+from queue import SimpleQueue
+from typing import Any
 
 
-def wait(gate: Gate) -> None:
-    """Take the token as soon as it is back, looking at most every millisecond."""
-    pause = 1e-6
-    while True:
-        time.sleep(pause)
-        try:
-            del gate[0]
-        except IndexError:
-            pause = min(2.0 * pause, 1e-3)
-        else:
-            return
+class Gate(SimpleQueue[Any]):
+    """A gate that one thread passes at a time.
 
-
-@contextmanager
-def passing(gate: Gate) -> Iterator[None]:
-    """Hold the gate for a block of code that is not in a hurry.
-
-    >>> gate: Gate = [None]
-    >>> with passing(gate):
-    ...     print(len(gate))
+    >>> gate = Gate()
+    >>> with gate:
+    ...     print(gate.qsize())
     0
-    >>> len(gate)
+    >>> gate.qsize()
     1
     """
-    try:
-        del gate[0]
-    except IndexError:
-        wait(gate)
-    try:
-        yield
-    finally:
-        gate.append(None)
+
+    __slots__ = ()
+
+    __enter__: Any = SimpleQueue.get
+    # Takes what `with` tells: a token, which may be anything, and two words that mean nothing here.
+    __exit__: Any = SimpleQueue.put
+
+    def __init__(self) -> None:
+        self.put(None)

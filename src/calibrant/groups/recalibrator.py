@@ -11,7 +11,6 @@ from calibrant.bounds.game import probable
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.seal import opened, opened_data
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.groups.certificate import GroupCertificate, certificate_of, rows_of
@@ -151,7 +150,7 @@ class GroupRecalibrator(Grouped):
         Changes nothing; call :meth:`learn_one` with the same arguments to make it a round.
         """
         raw = check.probability(raw)
-        with passing(self._gate):
+        with self._gate:
             names = self._names(groups, context, raw)
             note = self._look(raw, names)
             self._noted((raw, names), note)
@@ -167,7 +166,7 @@ class GroupRecalibrator(Grouped):
         Changes nothing, and notes nothing; the mean has no guarantee of its own.
         """
         raw = check.probability(raw)
-        with passing(self._gate):
+        with self._gate:
             place, weight, *_ = self._look(raw, self._names(groups, context, raw))
             return self._rows.mean_of(place, weight)
 
@@ -180,7 +179,7 @@ class GroupRecalibrator(Grouped):
         between: the announced draw would no longer be this round's.
         """
         raw, outcome = check.probability(raw), check.outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             names = self._names(groups, context, raw)
             note: Any = self._notes.get((raw, names))
             if note is not None and not self._rows.committable(self._row, note, raw):
@@ -248,7 +247,7 @@ class GroupRecalibrator(Grouped):
         if carry is not None:
             checked(carry)
         when = (available, time, carry) if late else None
-        with passing(self._gate):
+        with self._gate:
             first = self.issued
             if not late:
                 self._rows.check_room(self._row, len(raws))
@@ -323,7 +322,7 @@ class GroupRecalibrator(Grouped):
         What is said to hold about this very run may fail with probability ``failure``.
         """
         chance = probable(failure)
-        with passing(self._gate):
+        with self._gate:
             flat, names = self._arena.snapshot(), self._roster.names()
             own, blocks, waiting = flat[self._row :], self._blocks(flat), len(self._counter)
         made = certificate_of(self._spec, own, blocks, names, waiting, chance)

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, InvalidType, UnknownName
@@ -153,7 +153,7 @@ class GroupWatch(Stateful):
         self._declared = tuple(dict.fromkeys(_one_name(name) for name in keys))
         self._rounds = self._newcomers = 0
         self._seats: dict[Name, _Seat] = {}
-        self._gate: Gate = [None]
+        self._gate = Gate()
         self._enter(self._declared)
 
     # ------------------------------------------------------------------ rounds
@@ -166,7 +166,7 @@ class GroupWatch(Stateful):
         """
         names = names_of(key, self._declared)
         value, told = check.probability(forecast, "forecast"), check.outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             self._follow([names], np.array([value]), np.array([told], np.uint8))
 
     def update_many(self, keys: Any, forecasts: ArrayLike, outcomes: ArrayLike) -> None:
@@ -174,7 +174,7 @@ class GroupWatch(Stateful):
         values, told = check.probabilities(forecasts, "forecasts"), check.outcomes(outcomes)
         check.same_length(forecasts=values, outcomes=told)
         rows = rows_of(keys, len(values), self._declared)
-        with passing(self._gate):
+        with self._gate:
             self._follow(rows, values, told)
 
     def settle(self, ticket: Ticket, key: Any = None) -> None:
@@ -241,7 +241,7 @@ class GroupWatch(Stateful):
         alpha, restarts included.  Without a key, all begin anew with the guarantee of a new watch.
         Rounds are counted on, and what is learned stays learned.
         """
-        with passing(self._gate):
+        with self._gate:
             if key is None:
                 self._restart_all()
             else:
@@ -269,13 +269,13 @@ class GroupWatch(Stateful):
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        with passing(self._gate):
+        with self._gate:
             return self._rounds
 
     @property
     def keys(self) -> Names:
         """The keys so far, those that were known beforehand first."""
-        with passing(self._gate):
+        with self._gate:
             return tuple(self._seats)
 
     @property
@@ -286,7 +286,7 @@ class GroupWatch(Stateful):
     @property
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms that have rung, in the order in which they did."""
-        with passing(self._gate):
+        with self._gate:
             return tuple(self._alarms())
 
     def _alarms(self) -> Iterator[Alarm]:
@@ -303,20 +303,20 @@ class GroupWatch(Stateful):
 
     def __getitem__(self, key: Any) -> Monitor:
         """Return a copy of the monitor of a key, whose alpha is the key's part."""
-        with passing(self._gate):
+        with self._gate:
             return self._seats[self._known(key)].monitor.copy()
 
     # ------------------------------------------------------------------- state
 
     def __repr__(self) -> str:
-        with passing(self._gate):
+        with self._gate:
             rung = ", ".join(repr(alarm.key) for alarm in self._alarms())
             told = f"alpha={self._settings['alpha']:g}, keys={len(self._seats)}"
             state = f"alarms: {rung}" if rung else "no alarm"
             return f"GroupWatch({told}, rounds={self._rounds}, {state})"
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             seats = self._seats.values()
             parts = [seat.monitor._document() for seat in seats]
             names = text_words([written(name) for name in self._seats])

@@ -21,7 +21,7 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Words, as_words
 from calibrant.core.codec import Document, kind_of
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
 from calibrant.monitor.monitor import Monitor
@@ -155,7 +155,7 @@ class LateWatch(Stateful):
         self._rung: dict[str, tuple[int, float, int]] = {}
         self._ready: list[_Ready] = []
         self._fast: bool | None = None
-        self._gate: Gate = [None]
+        self._gate = Gate()
 
     def compile(self) -> Self:
         """Let machine code judge rounds from now on, where there is a compiler; return self.
@@ -186,7 +186,7 @@ class LateWatch(Stateful):
             raise InvalidInput(f"values must be {told}, got {len(values)}")
         made = tuple(map(check.probability, values, names))
         moment = math.nan if time is None else check.moment(time)
-        with passing(self._gate):
+        with self._gate:
             if len(self._open) == self._limit:
                 self._note(self._issued - self._limit, MISSING)
             number = self._issued
@@ -211,7 +211,7 @@ class LateWatch(Stateful):
         made = np.array([each for each in values if each], np.float64).reshape(-1, len(self.names))
         flat = made.ravel()
         check.refuse_first(~((flat >= 0.0) & (flat <= 1.0)), flat, "values", "in [0, 1]")
-        with passing(self._gate):
+        with self._gate:
             waiting, limit = self._open, self._limit
             for announced, said, number in zip(values, told, of, strict=True):
                 if announced:
@@ -229,12 +229,12 @@ class LateWatch(Stateful):
         An outcome that was told before and is not judged yet is replaced.
         """
         told = check.outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             return self._noted(number, told)
 
     def forget(self, number: int) -> bool:
         """Note that the outcome of a forecast will never come; return whether that counts."""
-        with passing(self._gate):
+        with self._gate:
             return self._noted(number, MISSING)
 
     def _noted(self, number: Any, outcome: int) -> bool:
@@ -289,7 +289,7 @@ class LateWatch(Stateful):
 
     def restart(self) -> None:
         """Forget all evidence and begin anew, after a change that was dealt with."""
-        with passing(self._gate):
+        with self._gate:
             self._hand_over()
             self._watch.restart()
             self._rung = {}
@@ -309,7 +309,7 @@ class LateWatch(Stateful):
     @property
     def watch(self) -> Watcher:
         """A copy of the monitor or the watch, as far as forecasts are judged."""
-        with passing(self._gate):
+        with self._gate:
             self._hand_over()
             return self._watch.copy()
 
@@ -331,7 +331,7 @@ class LateWatch(Stateful):
     @property
     def judged(self) -> int:
         """Forecasts whose outcomes were judged."""
-        with passing(self._gate):
+        with self._gate:
             return self._issued - len(self._open) - self._missing
 
     @property
@@ -347,7 +347,7 @@ class LateWatch(Stateful):
     @property
     def alarms(self) -> tuple[LateAlarm, ...]:
         """The alarms that have rung, in the order in which they did."""
-        with passing(self._gate):
+        with self._gate:
             self._hand_over()
             monitors = self._monitors()
             return tuple(self._told(name, monitors[name]) for name in self._rung)
@@ -378,7 +378,7 @@ class LateWatch(Stateful):
         return f"LateWatch(horizon={self._limit}, {counts}, {state})"
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             self._hand_over()
             data = self._watch.to_bytes()
             rows = [[n, *w.values, w.time, _code(w.outcome)] for n, w in self._open.items()]
@@ -394,7 +394,7 @@ class LateWatch(Stateful):
         s, arrays = document.settings, document.arrays
         data = arrays["watch"].astype("<i8").tobytes()[: s["bytes"]]
         watch: type[Watcher] = Monitor if kind_of(data) == Monitor.kind else Watch
-        self._watch, self._gate = watch.from_bytes(data), [None]
+        self._watch, self._gate = watch.from_bytes(data), Gate()
         self._ready, self._fast = [], None
         self._horizon(s["horizon"])
         self._issued, self._missing = (check.whole(s[n], n) for n in ("issued", "missing"))

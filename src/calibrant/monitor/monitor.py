@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Migration, Stateful, untold
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.kernels import evidence as kernel
@@ -215,7 +215,7 @@ class Monitor(Stateful):
         }
         self._before = self._rounds = 0
         self._chains = self._fresh()
-        self._gate: Gate = [None]
+        self._gate = Gate()
 
     def _fresh(self) -> list[list[float]]:
         """Return one state for each gambler."""
@@ -232,7 +232,7 @@ class Monitor(Stateful):
         """Add one round, in the order in which the forecasts were made."""
         value = check.probability(forecast, "forecast")
         told = check.outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             chain = self._chains[(self._rounds - self._before) % len(self._chains)]
             kernel.follow(chain, value, told)
             self._rounds += 1
@@ -247,7 +247,7 @@ class Monitor(Stateful):
         values = check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(forecasts=values, outcomes=told)
-        with passing(self._gate):
+        with self._gate:
             self._follow(values, told, compile)
 
     def _follow(self, values: Reals, told: Bits, compile: bool | None = None) -> None:
@@ -264,7 +264,7 @@ class Monitor(Stateful):
         Only the count of rounds goes on.  How many to skip must not depend on what they bring.
         """
         passed = check.whole(rounds, "rounds")
-        with passing(self._gate):
+        with self._gate:
             if judged := self._rounds - self._before:
                 raise InvalidInput(f"skip must come before the first round, got {judged} rounds")
             self._rounds = self._before = self._rounds + passed
@@ -274,7 +274,7 @@ class Monitor(Stateful):
 
         Rounds are counted on.  Every restart has the guarantees of a new monitor.
         """
-        with passing(self._gate):
+        with self._gate:
             self._before = self._rounds
             self._chains = self._fresh()
 
@@ -283,7 +283,7 @@ class Monitor(Stateful):
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        with passing(self._gate):
+        with self._gate:
             return self._rounds
 
     @property
@@ -299,13 +299,13 @@ class Monitor(Stateful):
     @property
     def alarm_after(self) -> int | None:
         """After how many rounds the alarm rang, or None."""
-        with passing(self._gate):
+        with self._gate:
             return self._alarm_after()
 
     @property
     def evidence(self) -> Evidence:
         """The evidence now and at its highest, and the round of the highest."""
-        with passing(self._gate):
+        with self._gate:
             return self._evidence()
 
     def _evidence(self) -> Evidence:
@@ -321,7 +321,7 @@ class Monitor(Stateful):
     @property
     def change(self) -> Change | None:
         """The first change that the change alarm found, or None."""
-        with passing(self._gate):
+        with self._gate:
             return self._change()
 
     def _change(self) -> Change | None:
@@ -340,7 +340,7 @@ class Monitor(Stateful):
         The change alarm's, if it has rung; if only the alarm has, the beginning of the run
         of bets that has won most by now.  None if neither has.
         """
-        with passing(self._gate):
+        with self._gate:
             if (change := self._change()) is not None:
                 return change.since
             return None if self._alarm_after() is None else self._best_beginning()
@@ -351,7 +351,7 @@ class Monitor(Stateful):
         The chance that a bucket is ever flagged although the forecasts are right is at
         most alpha over all buckets.
         """
-        with passing(self._gate):
+        with self._gate:
             return [self._row(j) for j in range(self._settings["buckets"])]
 
     def _row(self, j: int) -> BucketEvidence:
@@ -407,13 +407,13 @@ class Monitor(Stateful):
         defaults = Monitor.__init__.__kwdefaults__ or {}
         named = ["alpha", "buckets", *(n for n, v in defaults.items() if self._settings[n] != v)]
         told = ", ".join(f"{name}={_shown(self._settings[name])}" for name in dict.fromkeys(named))
-        with passing(self._gate):
+        with self._gate:
             rounds, after = self._rounds, self._alarm_after()
         state = "no alarm" if after is None else f"alarm after {after} rounds"
         return f"Monitor({told}, rounds={rounds}, {state})"
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             counts = {"rounds": self._rounds, "before": self._before}
             chains = np.array(self._chains).reshape(-1).view("i8")
         return Document(KIND, {**self._settings, **counts}, {"chains": chains}, self.version)

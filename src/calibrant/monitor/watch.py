@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import as_words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
@@ -58,19 +58,19 @@ class Watch(Stateful):
         self.raw = Monitor(alpha, **options)
         self.calibrated = Monitor(alpha, **options)
         self.calibrated.skip(self.learning)
-        self._gate: Gate = [None]
+        self._gate = Gate()
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        with passing(self._gate):
+        with self._gate:
             return self.raw.rounds
 
     def update(self, raw: float, forecast: float, outcome: int) -> None:
         """Add one round: the raw forecast, what was announced in its place, the outcome."""
         check.probability(raw)
         check.probability(forecast, "forecast")
-        with passing(self._gate):
+        with self._gate:
             self.raw.update(raw, outcome)
             if self.raw.rounds > self.learning:
                 self.calibrated.update(forecast, outcome)
@@ -87,7 +87,7 @@ class Watch(Stateful):
         first, second = check.probabilities(raw), check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(raw=first, forecasts=second, outcomes=told)
-        with passing(self._gate):
+        with self._gate:
             judged = max(self.learning - self.raw.rounds, 0)
             self.raw.update_many(first, told, compile=compile)
             self.calibrated.update_many(second[judged:], told[judged:], compile=compile)
@@ -98,20 +98,20 @@ class Watch(Stateful):
 
     def restart(self) -> None:
         """Forget all evidence about both and begin anew; what is learned stays learned."""
-        with passing(self._gate):
+        with self._gate:
             self.raw.restart()
             self.calibrated.restart()
 
     # ------------------------------------------------------------------- state
 
     def __repr__(self) -> str:
-        with passing(self._gate):
+        with self._gate:
             both = {"raw": self.raw, "calibrated": self.calibrated}
             told = ", ".join(f"{name}: {_state(monitor)}" for name, monitor in both.items())
             return f"Watch(rounds={self.raw.rounds}, {told})"
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             both = {"raw": self.raw.to_bytes(), "calibrated": self.calibrated.to_bytes()}
         lengths = {"learning": self.learning} | {name: len(data) for name, data in both.items()}
         return Document(KIND, lengths, {name: as_words(data) for name, data in both.items()})
@@ -124,7 +124,7 @@ class Watch(Stateful):
                 setattr(self, name, Monitor.from_bytes(stored))
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptState(f"state must be of a watch, got {error}") from error
-        self._gate = [None]
+        self._gate = Gate()
 
 
 def settled(ticket: Ticket) -> tuple[float, float, int]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
 from calibrant.metrics import binomial_band
@@ -120,7 +119,7 @@ class PendingUnknown(Around):
 
     def forecast(self, raw: float, *, time: check.Time, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
-        with passing(self._gate):
+        with self._gate:
             self._wait._checked(raw, time, id)
             self._advance(time)
             ticket = self._wait.forecast(raw, time=time, id=id)
@@ -132,7 +131,7 @@ class PendingUnknown(Around):
 
         Returns what :meth:`WaitForHorizon.observe` does.
         """
-        with passing(self._gate):
+        with self._gate:
             found = self._wait.observe(ticket, outcome, time)
             _, entry = self._wait.find(ticket)
             self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
@@ -140,7 +139,7 @@ class PendingUnknown(Around):
 
     def advance(self, time: check.Time) -> list[Ticket]:
         """Let time pass; learn all outcomes whose horizon has, and return their tickets."""
-        with passing(self._gate):
+        with self._gate:
             return self._advance(time)
 
     def _advance(self, time: check.Time) -> list[Ticket]:
@@ -155,7 +154,7 @@ class PendingUnknown(Around):
     def bounds(self, raw: float | None = None) -> RateBounds:
         """Return what is known of the bucket of ``raw``, or of all forecasts."""
         which = slice(None) if raw is None else [bucket(check.probability(raw), self.buckets)]
-        with passing(self._gate):
+        with self._gate:
             counts = self._counts[which].sum(axis=0)
         rounds, ones, zeros = map(int, counts)
         low, high = (ones / rounds, (rounds - zeros) / rounds) if rounds else (0.0, 1.0)

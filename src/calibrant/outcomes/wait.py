@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 from calibrant import errors
 from calibrant.core import check
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
@@ -57,7 +57,7 @@ class Around(Stateful):
     _recalibrator: Forecaster
 
     def _put_around(self, recalibrator: Forecaster) -> None:
-        self._recalibrator, self._gate = recalibrator, [None]
+        self._recalibrator, self._gate = recalibrator, Gate()
 
     @property
     def recalibrator(self) -> Forecaster:
@@ -103,12 +103,12 @@ class Around(Stateful):
 
     def copy(self) -> Self:
         """Return an independent object in the same state, around a copy of the recalibrator."""
-        with passing(self._gate):
+        with self._gate:
             document, inner = self._written(), copy.deepcopy(self._recalibrator)
         return self._around(document, inner)
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             return self._written()
 
     @abstractmethod
@@ -192,7 +192,7 @@ class WaitForHorizon(Around):
 
     def forecast(self, raw: float, *, time: check.Time, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
-        with passing(self._gate):
+        with self._gate:
             value, now = self._checked(raw, time, id)
             self._advance(now)
             ticket = self._recalibrator.forecast(value, id=id, time=now)
@@ -215,7 +215,7 @@ class WaitForHorizon(Around):
         known by its id alone.  An event (outcome 1) later than the horizon leaves the outcome 0.
         An outcome of 0 is only needed where it is known early that there will be no event.
         """
-        with passing(self._gate):
+        with self._gate:
             return self._observe(ticket, outcome, time)
 
     def _observe(self, ticket: Ticket | int | str, outcome: int, time: check.Time) -> Ticket | None:
@@ -236,7 +236,7 @@ class WaitForHorizon(Around):
 
         An event at the very end of the horizon still counts, so a ticket is due *after* it.
         """
-        with passing(self._gate):
+        with self._gate:
             return self._advance(self._checked_time(time))
 
     def _advance(self, now: float) -> list[Ticket]:
@@ -257,7 +257,7 @@ class WaitForHorizon(Around):
 
     def due(self, time: check.Time) -> list[int | str]:
         """Return the ids whose horizon has passed by ``time`` and that are not settled."""
-        with passing(self._gate):
+        with self._gate:
             return self._due(check.moment(time))
 
     def _due(self, time: float) -> list[int | str]:
@@ -269,7 +269,7 @@ class WaitForHorizon(Around):
 
     def find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
         """Return id and entry of a ticket whose horizon has not passed."""
-        with passing(self._gate):
+        with self._gate:
             return self._find(ticket)
 
     def _find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
@@ -405,7 +405,7 @@ class ObservedOnly(Around):
         chance = check.real(probability, "probability", low=self.floor, high=1.0, rule=rule)
         if not isinstance(ticket, Ticket):
             raise errors.InvalidType(f"ticket must be a Ticket, got {ticket!r}")
-        with passing(self._gate):
+        with self._gate:
             if self._told.get(ticket.number) is not None:
                 raise not_open(ticket.id, None, SETTLED, 0, 0)
             if isinstance(self._recalibrator, Stream):

@@ -9,7 +9,6 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import begun, joined
-from calibrant.core.gate import passing, wait
 from calibrant.kernels.layout import ASIDE, LOOK_MEAN
 from calibrant.kernels.on_array import GLANCED
 from calibrant.recalibrate.at_once import ARRAYS, read, with_length
@@ -45,18 +44,12 @@ class Batches(Binary):
     def _bytes(self, secret: bool = True) -> bytes:
         if not secret:
             return super()._bytes(secret)
-        counter, shapes, gate, body = self._counter, self._spec.shapes, self._gate, None
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
+        counter, shapes, body = self._counter, self._spec.shapes, None
+        with self._gate:
             # Usually there is nothing but the row.
             if not len(counter) and not counter.corrections.stands:
                 body = self._body()
             arrays: Any = self._arrays() if body is None else ARRAYS
-        finally:
-            gate.append(None)
         # The same text for all rows of a spec is written once.
         told = self.kind, counter.max_open, self._secret.origin, len(arrays)
         if told not in shapes:
@@ -90,12 +83,7 @@ class Batches(Binary):
         return self._mean_one(check.probability(raw))
 
     def _mean_one(self, raw: float, told: list[int] | None = None) -> float:
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
+        with self._gate:
             rows, look = self._rows, None
             if rows.steps is None or self._reads is not None:
                 place, weight, *_ = look = self._peek(raw, told)
@@ -109,8 +97,6 @@ class Batches(Binary):
                 # Learned next, it is a round as it is: nobody looks for it again.
                 self._asked, self._looked, self._how = raw, look, GLANCED
             return mean
-        finally:
-            gate.append(None)
 
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.
@@ -142,7 +128,7 @@ class Batches(Binary):
         values = check.numbers(x, "x", "raw forecasts and outcomes").astype(np.float64)
         stamps = stamps_of(time, len(values))
         known = self._columns_of(context, len(values))
-        with passing(self._gate):
+        with self._gate:
             issued = self.issued
             log = read_log(kind, id, values, self._counter, issued)
             due = {found[2] for found in log.held}
@@ -184,7 +170,7 @@ class Batches(Binary):
         when: Any = None if prompt and time is None else times(time, len(raws))
         known = when if available is None else arrivals(available, when)
         carried = Pending() if carry is None else checked(carry)
-        with passing(self._gate):
+        with self._gate:
             if prompt and not self._some_give_back(len(raws)):
                 return self._whole(lambda: self._replay_at_once(raws, told, features))
             if when is None:

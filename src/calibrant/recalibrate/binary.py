@@ -12,7 +12,6 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket
@@ -211,7 +210,7 @@ class Binary(Stream[Ticket]):
     def _sample_with(self, raw: float, context: Any) -> float:
         """Return the next draw with that context, and note what was seen."""
         told = self._features(context)
-        with passing(self._gate):
+        with self._gate:
             seen = self._peek(raw, told)
             self._noted((raw, *told), seen)
         return raw if seen[0] & word.ASIDE else self._issuer.values[seen[0] & word.CELL]
@@ -219,7 +218,7 @@ class Binary(Stream[Ticket]):
     def _learn_with(self, raw: float, outcome: int, context: Any) -> None:
         """Make a round of such a look, or of a draw made now."""
         told = self._features(context)
-        with passing(self._gate):
+        with self._gate:
             try:
                 self._rows.tell(told)
                 self._commit(raw, outcome, (raw, *told))

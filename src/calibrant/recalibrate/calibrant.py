@@ -12,7 +12,6 @@ from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.refining import NESTED, Refining
 from calibrant.core import check
-from calibrant.core.gate import passing
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput
 from calibrant.losses import LossLike, get_loss, registered_name, require_proper
@@ -189,7 +188,7 @@ class Calibrant(Recalibrator):
             return forecast(self, raw, id=id, time=time)
         value, name, when = check.probability(raw), *self._named(id, time)
         told = self._features(context)
-        with passing(self._gate):
+        with self._gate:
             self._rows.tell(told)
             return self._open_ticket(value, name, when)
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Words
-from calibrant.core.gate import passing
 from calibrant.errors import CalibrantError, InvalidInput
 from calibrant.recalibrate.delivery import stamps_of
 from calibrant.recalibrate.intact import TicketT
@@ -90,7 +89,7 @@ class InTurn(Stream[TicketT]):
         for event, forecast in enumerate(made.tolist()):
             with _at(event):
                 told[event] = asked(told[event], event) if forecast else self._outcome(told[event])
-        with passing(self._gate):
+        with self._gate:
             return self._whole(lambda: self._logged(made, names, told, stamps))
 
     def _logged(self, made: Mask, ids: list[Any], told: list[Any], stamps: list[Any]) -> Answers:

@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found, name_key
-from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput, InvalidType, TicketError, UnknownTicket
 from calibrant.kernels.batches import FORGET
 from calibrant.kernels.layout import ISSUED
@@ -100,7 +99,7 @@ class KeyedBatches(KeyedRounds):
         when: Any = None if prompt and time is None else _moments(time, len(raws))
         known = when if available is None else arrivals(available, when)
         carried = checked_carry(carry)
-        with passing(self._gate):
+        with self._gate:
             self._recall(itertools.chain(named.names, carried.key))
             rows = self._rows_of(named)
             parts = Parts.of(rows, len(self._keys) + len(named.names), self.jobs)
@@ -140,7 +139,7 @@ class KeyedBatches(KeyedRounds):
         made, names = forecasts_of(kind), ids_of(id, values)
         check.same_length(kind=made, id=names, x=values)
         named, told = event_keys(keys, made)
-        with passing(self._gate):
+        with self._gate:
             self._recall(named.names, names)
             rows = np.full(len(made), NOBODY)
             rows[told] = self._rows_of(named)

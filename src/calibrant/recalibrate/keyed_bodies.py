@@ -12,7 +12,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import NEAR, NUMBER, SHIFT, Desk
-from calibrant.core.gate import passing
 from calibrant.errors import CorruptState, InvalidInput, InvalidType, RepeatedTicket, UnknownName
 from calibrant.kernels.layout import ISSUED
 from calibrant.recalibrate.binary import possible
@@ -74,7 +73,7 @@ class KeyedBodies(KeyedBatches):
 
     def row(self, key: Key) -> bytes:
         """Return a key's stream as the bytes of a lone recalibrator."""
-        with passing(self._gate):
+        with self._gate:
             document = self._lone_document(self._number_of(key))
         return document.to_bytes()
 
@@ -104,7 +103,7 @@ class KeyedBodies(KeyedBatches):
             raise InvalidInput(f"stream must have the settings of the table, got {stream!r}")
         lines = stream._counter.desk.words()
         key = checked_key(key)
-        with passing(self._gate):
+        with self._gate:
             taken = [name for name in lines[:, 0].tolist() if name >= NAMED]
             self._recall([], taken)
             own = self._numbers.get(key)
@@ -167,7 +166,7 @@ class KeyedBodies(KeyedBatches):
 
     def bodies(self, keys: Iterable[Key] | None = None) -> list[bytes]:
         """Return the bodies of some keys, or of all."""
-        with passing(self._gate):
+        with self._gate:
             return self._parcels(self._numbers_of_keys(keys))
 
     def take(self, keys: Iterable[Key], bodies: Iterable[bytes]) -> None:
@@ -183,7 +182,7 @@ class KeyedBodies(KeyedBatches):
         check.same_length(keys=names, bodies=parcels)
         if len(set(names)) < len(names):
             raise InvalidInput("keys must differ, got one twice")
-        with passing(self._gate), self._as_before_if_refused():
+        with self._gate, self._as_before_if_refused():
             opened = self._opened(names, parcels)
             self._recall([], opened.lines[:, 0].tolist())
             self._take(names, opened)
@@ -270,7 +269,7 @@ class KeyedBodies(KeyedBatches):
         [('b', False), ('c', True)]
         """
         since = check.whole(since, "since")
-        with passing(self._gate):
+        with self._gate:
             numbers = np.flatnonzero(self._stamps[: len(self._keys)] > since)
             keys = [self._keys[number] for number in numbers.tolist()]
             made = list[tuple[Key, bytes | None]](zip(keys, self._parcels(numbers), strict=True))

@@ -29,7 +29,6 @@ from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.desk import NUMBER, SHIFT
 from calibrant.core.files import FilePath, replacing
-from calibrant.core.gate import passing
 from calibrant.core.stateful import DAMAGE
 from calibrant.errors import CorruptState
 from calibrant.recalibrate.keyed import Key, checked_key
@@ -79,7 +78,7 @@ class KeyedFiles(KeyedBodies):
         if authenticate is not None:
             super().save(path, authenticate=authenticate)
             return
-        with replacing(path, private=True) as file, passing(self._gate):
+        with replacing(path, private=True) as file, self._gate:
             keys = list(self._numbers)
             numbers = np.fromiter(self._numbers.values(), np.int64, len(keys))
             text, ages = _padded(json.dumps(keys).encode()), self._age_words(numbers)
@@ -128,7 +127,7 @@ class KeyedFiles(KeyedBodies):
         over = Path(path).stat().st_size - 8 * int(parcels.ends[-1]) if keys else 0
         if over > 0 and on_error == "raise":
             raise CorruptState(f"{path} must end with its last key, got {over} bytes more")
-        with passing(made._gate):
+        with made._gate:
             made._open_parcels(keys, parcels, on_error == "skip")
             made._take_ages(keys, ages)
         if made.missing:

@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.desk import SHIFT, name_key
-from calibrant.core.gate import passing
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.keyed import Key, checked_key
 from calibrant.recalibrate.keyed_files import KeyedFiles
@@ -57,7 +56,7 @@ class KeyedStore(KeyedFiles):
             raise InvalidInput("idle or keep must be given, got neither")
         calls = None if idle is None else check.whole(idle, "idle")
         most = None if keep is None else check.whole(keep, "keep")
-        with passing(self._gate):
+        with self._gate:
             numbers = self._resting(calls, most)
             keys, bodies = [self._keys[k] for k in numbers.tolist()], self._parcels(numbers)
             names = {} if self.store is None else self._named_tickets(numbers)
@@ -138,7 +137,7 @@ class KeyedStore(KeyedFiles):
 
     def __delitem__(self, key: Key) -> None:
         """Forget a key, its stream and its open tickets; the store forgets it too."""
-        with passing(self._gate):
+        with self._gate:
             self._number_of(key)
             # First the store: if it fails, the key is still here.
             if self.store is not None:

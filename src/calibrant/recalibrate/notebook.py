@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 
 from calibrant.core.arrays import Reals
-from calibrant.core.gate import passing
 from calibrant.metrics import binomial_band
 from calibrant.recalibrate.recalibrator import Recalibrator
 
@@ -67,7 +66,7 @@ def _facts(recalibrator: Recalibrator) -> list[tuple[str, str]]:
 
 def _curve(recalibrator: Recalibrator) -> tuple[Reals, Reals, Reals, Reals, Reals]:
     """Return values that were drawn, rounds, frequencies of 1 and their limits."""
-    with passing(recalibrator._gate):
+    with recalibrator._gate:
         account = recalibrator._account()
     counts, ones = account.counts.sum(axis=0), account.ones.sum(axis=0)
     used = counts > 0

@@ -8,7 +8,6 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals
-from calibrant.core.gate import passing
 from calibrant.core.mixture import Mixture
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.layout import ASIDE, CELL
@@ -71,7 +70,7 @@ class Preview:
     def whole(self, raw: float) -> Previewed:
         """Return all that the next round would announce, if its raw forecast is this."""
         raw, rec = check.probability(raw), self._recalibrator
-        with passing(rec._gate):
+        with rec._gate:
             place, weight, *_ = rec._peek(raw)
             law, _ = rec._rows.law_and_advice()
         ticket = Ticket(rec._issuer, 0, 0, place, weight, raw, None, None, law)
@@ -86,7 +85,7 @@ class Preview:
         rec = self._recalibrator
         if mean:
             return rec._mean_one(raw, told)
-        with passing(rec._gate):
+        with rec._gate:
             place, *_ = rec._peek(raw, told)
         return raw if place & ASIDE else rec._issuer.values[place & CELL]
 
@@ -98,5 +97,5 @@ class Preview:
         # A copy that can be written to: the compiler knows one kind of arrays only.
         values, rec = np.array(check.probabilities(raws)), self._recalibrator
         told = rec._columns_of(context, len(values))
-        with passing(rec._gate):
+        with rec._gate:
             return rec._rows.preview(rec._row, values, told)

@@ -17,7 +17,7 @@ from calibrant.calibrators.layout import Layout
 from calibrant.core import check
 from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.seal import opened, opened_data, sealed, sealed_data
 from calibrant.core.stateful import Stateful
 from calibrant.errors import InvalidInput, StaleForecast
@@ -75,7 +75,7 @@ class Stream(Intact[TicketT], Stateful):
         self._arena, self._counter, self._row = arena, counter, arena.layout.row
         self._notes = NO_NOTES
         self._timed = False
-        self._gate: Gate = [None]
+        self._gate = Gate()
         self._earlier: tuple[tuple[int, bytes], ...] = ()
         if self._secret.origin != SEED:
             watch(self)
@@ -95,7 +95,7 @@ class Stream(Intact[TicketT], Stateful):
     @property
     def open(self) -> int:
         """Tickets that wait for their outcome."""
-        with passing(self._gate):
+        with self._gate:
             return len(self._counter)
 
     @property
@@ -124,7 +124,7 @@ class Stream(Intact[TicketT], Stateful):
         """Announce a forecast for a checked raw one, and open a ticket for its outcome."""
         if id is not None or time is not None or self._timed:
             id, time = self._named(id, time)
-        with passing(self._gate):
+        with self._gate:
             return self._open_ticket(raw, id, time)
 
     def _open_ticket(self, raw: Any, id: str | None, time: float | None) -> TicketT:
@@ -148,7 +148,7 @@ class Stream(Intact[TicketT], Stateful):
 
     def _observe(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
         """Learn the checked outcome of an open ticket."""
-        with passing(self._gate):
+        with self._gate:
             return self._close_ticket(ticket, outcome, time)
 
     def _close_ticket(self, ticket: Any, outcome: Any, time: Any) -> TicketT:
@@ -190,7 +190,7 @@ class Stream(Intact[TicketT], Stateful):
         """
         told, before = self._outcome(outcome), None if was is None else self._outcome(was)
         counter = self._counter
-        with passing(self._gate):
+        with self._gate:
             stands = counter.replaced(ticket, told, before, self._own(ISSUED))
             known, ticket._outcome = ticket.outcome, stands
             earlier, kept = counter.corrections.get(ticket.number), self._kept(self._spans(ticket))
@@ -210,7 +210,7 @@ class Stream(Intact[TicketT], Stateful):
     def expire(self, ticket: TicketT | int | str) -> TicketT:
         """Drop an open ticket whose outcome is known never to come; return it."""
         counter = self._counter
-        with passing(self._gate):
+        with self._gate:
             found = counter.find(ticket, self._own(ISSUED))
             kept = self._kept(self._spans(found))
             try:
@@ -224,7 +224,7 @@ class Stream(Intact[TicketT], Stateful):
 
     def _ours(self, ticket: TicketT | int | str) -> TicketT:
         """Return a ticket of this stream, open or closed, or an open one given by its id."""
-        with passing(self._gate):
+        with self._gate:
             return self._counter.given_out(ticket, self._own(ISSUED))
 
     # -------------------------------------------------------------- late outcomes
@@ -341,7 +341,7 @@ class Stream(Intact[TicketT], Stateful):
         return self._document(secret).to_bytes()
 
     def _document(self, secret: bool = True) -> Document:
-        with passing(self._gate):
+        with self._gate:
             arrays = self._arrays(secret)
             settings, more = self._stored()
             if not secret:
@@ -417,7 +417,7 @@ class Stream(Intact[TicketT], Stateful):
         where Numba is not installed.  The forecasts are the same to the bit.
         """
         machine()
-        with passing(self._gate):
+        with self._gate:
             self._take_over()
         return self
 
@@ -438,7 +438,7 @@ class Stream(Intact[TicketT], Stateful):
         A stream that another thread was working on at the fork stays as it is: nobody can call
         it in the forked process.
         """
-        if self._gate:
+        if not self._gate.empty():
             self._earlier = (*self._earlier, (self._own(ISSUED), self._secret))
             self._notes.clear()
             self._secret = secret_of(None, None)

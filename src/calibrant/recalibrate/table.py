@@ -14,7 +14,7 @@ from calibrant.core import check
 from calibrant.core.arrays import as_words
 from calibrant.core.codec import Document
 from calibrant.core.desk import SHIFT, Desk, Found, name_key, number_key
-from calibrant.core.gate import Gate, passing
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidInput, RepeatedTicket, TooManyOpen
 from calibrant.kernels.index import machine
@@ -139,7 +139,7 @@ class Table(KeyedTickets):
         self.jobs = 1
         self._away: dict[int, Key] = {}
         self._mark = self._mark_of(made.kind)
-        self._gate: Gate = [None]
+        self._gate = Gate()
 
     def _limit(self, most_open: int | None, when_full: str) -> None:
         """Let only that many tickets be open."""
@@ -177,7 +177,7 @@ class Table(KeyedTickets):
         """
         chance = probable(failure)
         each = shared(chance, len(self)) if together else np.full(len(self), chance)
-        with passing(self._gate):
+        with self._gate:
             numbers = np.fromiter(self._numbers.values(), np.int64, len(self))
             waits = np.bincount(self._desk.words()[:, 1] >> SHIFT, minlength=len(self._keys))
             told = list(self._numbers), self._tiers.pieces(numbers), waits[numbers]
@@ -197,7 +197,7 @@ class Table(KeyedTickets):
         if time is None and self._spec.rule.timed:
             raise InvalidInput("time must be given to a rule that forgets in time, got None")
         when = None if time is None else check.moment(time)
-        with passing(self._gate):
+        with self._gate:
             self._recall([key], [id])
             if id is not None and self._desk.get(name_key(id)) is not None:
                 raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
@@ -276,7 +276,7 @@ class Table(KeyedTickets):
     ) -> KeyedTicket:
         """Report the outcome of an open ticket: itself, its name, or its key and number."""
         told = check.outcome(outcome)
-        with passing(self._gate):
+        with self._gate:
             found, given = self._find(ticket)
             name, number, n, place, weight, raw, stamp, _, mixed, *kept = found
             if time is not None and check.moment(time) < stamp:
@@ -306,7 +306,7 @@ class Table(KeyedTickets):
         The ticket is the one that :meth:`observe` returned, or what was stored of it; ``was`` is
         the outcome that is replaced, needed for a ticket stored before its outcome was known.
         """
-        with passing(self._gate):
+        with self._gate:
             number, stream = self._lone(ticket)
             before = ticket.outcome
             try:
@@ -322,7 +322,7 @@ class Table(KeyedTickets):
 
     def expire(self, ticket: KeyedTicket | str | tuple[Key, int]) -> KeyedTicket:
         """Drop an open ticket whose outcome is known never to come; return it."""
-        with passing(self._gate):
+        with self._gate:
             found, given = self._find(ticket)
             self._touch(found[1])
             self._expire_found(found)
@@ -331,7 +331,7 @@ class Table(KeyedTickets):
 
     def coin_of(self, ticket: KeyedTicket | str | tuple[Key, int]) -> float:
         """Return the coin that decided a ticket's draw, for audits."""
-        with passing(self._gate):
+        with self._gate:
             if not isinstance(ticket, KeyedTicket):
                 ticket = self._given(ticket, self._find(ticket)[0])
             return self._lone(ticket)[1].coin_of(ticket)
@@ -342,7 +342,7 @@ class Table(KeyedTickets):
         All rows go on with machine code, also those of keys that are yet to come.
         """
         machine()
-        with passing(self._gate):
+        with self._gate:
             self._rows.compile()
         return self
 
@@ -350,7 +350,7 @@ class Table(KeyedTickets):
 
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
-        if self._gate:
+        if not self._gate.empty():
             self._touch(np.array([*self._numbers.values()], np.int64))
             before = {number: self._issuer(number).fingerprint for number in self._numbers.values()}
             self._earlier |= set(before.values())

@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.bounds import Bound, probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration, untold
 from calibrant.errors import InvalidInput
 from calibrant.recalibrate.delivery import Pending
@@ -153,7 +152,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def predict_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the ends of the interval that the next round would announce; change nothing."""
         ends = self.predict_mean_one(centre, scorecast=scorecast)
-        with passing(self._gate):
+        with self._gate:
             self._note()
         return ends
 
@@ -164,7 +163,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     def predict_mean_one(self, centre: float | None = None, *, scorecast: float = 0.0) -> Ends:
         """Return the same as :meth:`predict_one`, and note nothing: nothing is drawn here."""
         point, cast = self._given(centre, scorecast)
-        with passing(self._gate):
+        with self._gate:
             radius, below = self._method.radius, self._method.below
         middle = 0.0 if point is None else point
         return middle - ((radius if below is None else below) + cast), middle + (radius + cast)
@@ -290,7 +289,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
         Nothing is drawn here, so no bound fails with any probability: ``failure`` changes nothing.
         """
         probable(failure)
-        with passing(self._gate):
+        with self._gate:
             record = self._method.record(self.delay) if self.rounds else Record("C1", None, None)
             told = *self._counted(), self.coverage, self._method.coverage, *record[:3]
             return IntervalCertificate(*told, *_promise(record, self.rounds))

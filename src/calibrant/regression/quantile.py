@@ -11,7 +11,6 @@ import numpy as np
 from calibrant.bounds import probable
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration, untold
 from calibrant.errors import ForeignTicket, InvalidInput, InvalidType
 from calibrant.kernels.layout import ROUNDS
@@ -166,7 +165,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def _looked(self, raw: Any, what: str, note: bool) -> Distribution:
         given = _one(raw)
-        with passing(self._gate):
+        with self._gate:
             said, (rows, _) = self._method.look(), self._method.mixed(given.rows)
             if note:
                 self._note()
@@ -287,7 +286,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         chances are drawn; with the method ``"tracker"`` nothing is.
         """
         chance = probable(failure)
-        with passing(self._gate):
+        with self._gate:
             rows = self._method.rows(self.rounds, self.delay, chance)
             drawn = chance if self._method.drawn else None
             seeded = self._secret.seeded if self._method.drawn else None

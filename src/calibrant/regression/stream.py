@@ -12,7 +12,6 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words, frozen
 from calibrant.core.codec import Document
-from calibrant.core.gate import passing
 from calibrant.core.stateful import Migration
 from calibrant.errors import InvalidType, StaleForecast
 from calibrant.kernels.index import NAMED
@@ -122,7 +121,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
 
     def _play_round(self, raw: Any, outcome: float) -> None:
         """Make a round at once, unless another has overtaken the prediction that was looked at."""
-        with passing(self._gate):
+        with self._gate:
             looked, now = self._notes.get(NEXT), (self._own(ISSUED), self._own(ROUNDS))
             if looked is not None and looked != now:
                 self._notes.pop(NEXT)
@@ -186,7 +185,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         available, time, carry = late
         times(time, len(told))
         late_ones = available is not None or carry is not None
-        with passing(self._gate):
+        with self._gate:
             first = self.issued
             if late_ones or self._method.in_turn:
                 given = list(raws), told.tolist(), *late

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate, passing, wait
+from calibrant.core.gate import Gate
 from calibrant.core.stateful import Migration, Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
@@ -128,7 +128,7 @@ class Follower(Stateful):
         self._new: list[tuple[float, int, float, int, float]] = []
         self._logs, self._ordered = [0, 0], True
         self._waits: Words = np.zeros(WAITS, np.int64)
-        self._gate: Gate = [None]
+        self._gate = Gate()
 
     # -------------------------------------------------------------------- rounds
 
@@ -152,18 +152,11 @@ class Follower(Stateful):
             raw, cell, mean, outcome = self._checked(raw, forecast, mean, outcome)
         if not 0.0 <= waited < LONGEST:
             waited = check.real(waited, "waited", low=0.0, high=LONGEST, rule="0 or more")
-        gate = self._gate
-        try:
-            del gate[0]
-        except IndexError:
-            wait(gate)
-        try:
+        with self._gate:
             self._new.append((raw, cell, mean, outcome, waited))
             self._rounds = number = self._rounds + 1
             if len(self._new) >= PIECE:
                 self._flush()
-        finally:
-            gate.append(None)
         return number
 
     def take_many(
@@ -183,7 +176,7 @@ class Follower(Stateful):
             if not (plain and 0.0 <= late < LONGEST):
                 late = check.real(late, "waited", low=0.0, high=LONGEST, rule="0 or more")
                 rows[k] = *self._checked(x, forecast[k], m, y), late
-        with passing(self._gate):
+        with self._gate:
             while rows:
                 room = PIECE - len(self._new)
                 self._new += rows[:room]
@@ -214,7 +207,7 @@ class Follower(Stateful):
         """
         raw, cell, mean, outcome = self._checked(raw, forecast, mean, outcome)
         number = check.whole(number, "number", low=1)
-        with passing(self._gate):
+        with self._gate:
             self._flush()
             told, _ = _rounds([(raw, cell, mean, outcome, 0.0)])
             if number > self._rounds or not holds(self._words, told):
@@ -236,10 +229,10 @@ class Follower(Stateful):
         if other._cells != self._cells:
             told = f"{len(other._cells)} others than these {len(self._cells)}"
             raise InvalidInput(f"values must be the same to merge, got {told}")
-        with passing(other._gate):
+        with other._gate:
             other._flush()
             words, logs, waits = other._words.copy(), list(other._logs), other._waits.copy()
-        with passing(self._gate):
+        with self._gate:
             self._flush()
             self._words = summed(self._words, words)
             self._logs = [one + more for one, more in zip(self._logs, logs, strict=True)]
@@ -253,7 +246,7 @@ class Follower(Stateful):
         Only times of rounds that end a window, each 625th, are kept.
         """
         time = check.moment(time)
-        with passing(self._gate):
+        with self._gate:
             if self._rounds % PIECE == 0:
                 self._flush()
                 self._recent = replace(self._recent)
@@ -298,7 +291,7 @@ class Follower(Stateful):
 
     def collector(self) -> Collector:
         """Return all that was seen so far, for :func:`calibrant.summary.summarise_collected`."""
-        with passing(self._gate):
+        with self._gate:
             self._flush()
             return self._snapshot()
 
@@ -316,7 +309,7 @@ class Follower(Stateful):
 
         None of them changes when the follower goes on.
         """
-        with passing(self._gate):
+        with self._gate:
             self._flush()
             # What changes is written to copies.
             recent = self._recent if self._ordered and len(self._recent.times) else None
@@ -329,7 +322,7 @@ class Follower(Stateful):
         return f"Follower(values={len(self._cells)}, rounds={self.rounds}{told})"
 
     def _document(self) -> Document:
-        with passing(self._gate):
+        with self._gate:
             self._flush()
             logs = [part for total in self._logs for part in divmod(total, WORD)]
             arrays = {"words": self._words, "logs": np.array(logs, np.int64), "waits": self._waits}
