@@ -78,6 +78,15 @@ class _Seat:
             self.rung = places[after - self.rounds - 1]
         self.rounds += len(values)
 
+    def kept(self) -> tuple[Any, int, int]:
+        """Return what rounds change, to be put back."""
+        return self.monitor._kept(), self.rounds, self.rung
+
+    def put_back(self, kept: Any, rounds: int, rung: int) -> None:
+        """Be as before some rounds."""
+        self.monitor._put_back(kept)
+        self.rounds, self.rung = rounds, rung
+
 
 class GroupWatch(Stateful):
     """Follow the forecasts of many groups or keys, and name those that cannot be right.
@@ -198,11 +207,22 @@ class GroupWatch(Stateful):
         for place, names in enumerate(rows):
             for name in names:
                 places.setdefault(name, []).append(place)
-        self._enter(places)
-        for name, at in places.items():
-            counted = [self._rounds + place + 1 for place in at]
-            self._seats[name].follow(values[at], told[at], counted, self._settings["learning"])
-        self._rounds += len(rows)
+        entered, total = self._newcomers, self._rounds + len(rows)
+        kept = {name: seat.kept() for name in places if (seat := self._seats.get(name))}
+        try:
+            self._enter(places)
+            for name, at in places.items():
+                counted = [self._rounds + place + 1 for place in at]
+                self._seats[name].follow(values[at], told[at], counted, self._settings["learning"])
+            self._rounds = total
+        except BaseException:
+            self._newcomers = entered
+            for name in places:
+                if name in kept:
+                    self._seats[name].put_back(*kept[name])
+                else:
+                    self._seats.pop(name, None)
+            raise
 
     def _enter(self, names: Iterable[Name]) -> None:
         """Seat the keys that are new, all or none of them."""
@@ -245,13 +265,19 @@ class GroupWatch(Stateful):
             if key is None:
                 self._restart_all()
             else:
-                name = self._known(key)
-                self._seats[name] = self._seated(self._number(name), self._seats[name].rounds)
+                name, number = self._known(key), self._newcomers + 1
+                seat = self._seated(number, self._seats[name].rounds)
+                self._seats[name], self._newcomers = seat, number
 
     def _restart_all(self) -> None:
-        before, self._seats, self._newcomers = self._seats, {}, 0
-        for name, seat in before.items():
-            self._seats[name] = self._seated(self._number(name), seat.rounds)
+        before, entered = self._seats, self._newcomers
+        try:
+            self._seats, self._newcomers = {}, 0
+            for name, seat in before.items():
+                self._seats[name] = self._seated(self._number(name), seat.rounds)
+        except BaseException:
+            self._seats, self._newcomers = before, entered
+            raise
 
     def _known(self, key: Any) -> Name:
         name = _one_name(key)

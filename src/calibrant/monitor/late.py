@@ -187,12 +187,16 @@ class LateWatch(Stateful):
         made = tuple(map(check.probability, values, names))
         moment = math.nan if time is None else check.moment(time)
         with self._gate:
-            if len(self._open) == self._limit:
-                self._note(self._issued - self._limit, MISSING)
-            number = self._issued
-            self._open[number] = _Waiting(made, moment)
-            self._issued += 1
-            return number
+            return self._wait(_Waiting(made, moment))
+
+    def _wait(self, made: _Waiting) -> int:
+        """Let a forecast wait, and drop the first of those that do if there are too many."""
+        number, first = self._issued, self._issued - self._limit
+        changes = {number: made}
+        if first in self._open:
+            changes = {first: self._open[first]._replace(outcome=MISSING), number: made}
+        self._change(changes, number + 1)
+        return number
 
     def play(
         self, values: Sequence[tuple[float, ...]], told: Sequence[float | None], of: Sequence[int]
@@ -212,16 +216,22 @@ class LateWatch(Stateful):
         flat = made.ravel()
         check.refuse_first(~((flat >= 0.0) & (flat <= 1.0)), flat, "values", "in [0, 1]")
         with self._gate:
-            waiting, limit = self._open, self._limit
-            for announced, said, number in zip(values, told, of, strict=True):
-                if announced:
-                    if len(waiting) == limit:
-                        self._note(self._issued - limit, MISSING)
-                    time = math.nan if said is None else said
-                    waiting[self._issued] = _Waiting(announced, time)
-                    self._issued += 1
-                elif number in waiting:
-                    self._note(number, int(said or 0))
+            kept = [(each, each._kept()) for each in self._monitors().values()]
+            waiting, ready, issued = dict(self._open), list(self._ready), self._issued
+            moments, stride, rung, missing = self._moments, self._stride, self._rung, self._missing
+            try:
+                for announced, said, number in zip(values, told, of, strict=True):
+                    if announced:
+                        self._wait(_Waiting(announced, math.nan if said is None else said))
+                    elif number in self._open:
+                        self._note(number, int(said or 0))
+            except BaseException:
+                for each, before in kept:
+                    each._put_back(before)
+                self._open, self._ready, self._issued = waiting, ready, issued
+                self._moments, self._stride = moments, stride
+                self._rung, self._missing = rung, missing
+                raise
 
     def observe(self, number: int, outcome: int) -> bool:
         """Note an outcome; return whether it counts, which it does not if it came too late.
@@ -248,8 +258,21 @@ class LateWatch(Stateful):
 
     def _note(self, number: int, outcome: int) -> None:
         """Note what became of a forecast that waits, and judge what can be judged."""
-        values, time, _ = self._open[number]
-        self._open[number] = _Waiting(values, time, outcome)
+        self._change({number: self._open[number]._replace(outcome=outcome)}, self._issued)
+
+    def _change(self, changes: dict[int, _Waiting], issued: int) -> None:
+        """Take in what is new; interrupted while forecasts are judged, go on where that was."""
+        before = self._issued
+        try:
+            # No call between these.
+            self._open |= changes
+            self._issued = issued
+            self._judge_first(before)
+        except BaseException:
+            self._judge_first(before)
+            raise
+
+    def _judge_first(self, issued: int) -> None:
         # Those that wait are the latest, all of them.
         for first in range(self._issued - len(self._open), self._issued):
             waiting = self._open[first]
@@ -257,42 +280,51 @@ class LateWatch(Stateful):
                 return
             if waiting.outcome == MISSING:
                 self._missing += 1
+                del self._open[first]
             else:
-                self._judge(first, waiting)
-            del self._open[first]
+                self._judge(first, waiting, issued)
 
-    def _judge(self, number: int, waiting: _Waiting) -> None:
-        judged = number - self._missing
-        if judged % self._stride == 0:
-            self._moments.append(_Moment(judged, number, waiting.time))
-            if len(self._moments) == MARKS:
-                self._moments, self._stride = self._moments[::2], 2 * self._stride
-        self._ready.append(_Ready(number, waiting, self._issued))
+    def _judge(self, number: int, waiting: _Waiting, issued: int) -> None:
+        judged, moments, stride = number - self._missing, self._moments, self._stride
+        if judged % stride == 0:
+            moments = [*moments, _Moment(judged, number, waiting.time)]
+            if len(moments) == MARKS:
+                moments, stride = moments[::2], 2 * stride
+        ready = [_Ready(number, waiting, issued)]
+        # No call between these: interrupted, a round is ready or still waits.
+        self._moments, self._stride = moments, stride
+        self._ready += ready
+        del self._open[number]
         if len(self._ready) >= TOGETHER:
             self._hand_over()
 
     def _hand_over(self) -> None:
         """Let the watch judge what is ready, and note in which rounds alarms rang."""
-        ready, before = self._ready, self._watch.rounds
+        ready, judged = self._ready, self._issued - len(self._open) - self._missing
         if not ready:
             return
-        columns = np.array([each.waiting.values for each in ready]).T
-        update: Any = self._watch.update_many
-        update(*columns, [each.waiting.outcome for each in ready], compile=self._fast)
-        self._ready = []
+        before = judged - len(ready)
+        if self._watch.rounds == before:
+            columns = np.array([each.waiting.values for each in ready]).T
+            update: Any = self._watch.update_many
+            update(*columns, [each.waiting.outcome for each in ready], compile=self._fast)
+        # Interrupted here, the watch has judged what is ready, and the rest is done next time.
+        rung = dict(self._rung)
         for name, monitor in self._monitors().items():
             after = monitor.alarm_after
-            if name not in self._rung and after is not None:
+            if name not in rung and after is not None:
                 rang = ready[after - before - 1]
-                self._rung[name] = rang.number, rang.waiting.time, rang.issued
-        self._rung = dict(sorted(self._rung.items(), key=lambda rung: rung[1][0]))
+                rung[name] = rang.number, rang.waiting.time, rang.issued
+        rung = dict(sorted(rung.items(), key=lambda rung: rung[1][0]))
+        self._rung, self._ready = rung, []
 
     def restart(self) -> None:
         """Forget all evidence and begin anew, after a change that was dealt with."""
         with self._gate:
             self._hand_over()
-            self._watch.restart()
-            self._rung = {}
+            watch = self._watch.copy()
+            watch.restart()
+            self._watch, self._rung = watch, {}
 
     # ------------------------------------------------------------------ findings
 

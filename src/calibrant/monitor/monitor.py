@@ -233,9 +233,11 @@ class Monitor(Stateful):
         value = check.probability(forecast, "forecast")
         told = check.outcome(outcome)
         with self._gate:
-            chain = self._chains[(self._rounds - self._before) % len(self._chains)]
+            k = (self._rounds - self._before) % len(self._chains)
+            chain = self._chains[k].copy()
             kernel.follow(chain, value, told)
-            self._rounds += 1
+            # No call between these, here and below: an interrupted round counts wholly or not.
+            self._chains[k], self._rounds = chain, self._rounds + 1
 
     def update_many(
         self, forecasts: ArrayLike, outcomes: ArrayLike, *, compile: bool | None = None
@@ -251,12 +253,12 @@ class Monitor(Stateful):
             self._follow(values, told, compile)
 
     def _follow(self, values: Reals, told: Bits, compile: bool | None = None) -> None:
-        lag = len(self._chains)
+        chains, lag = list(self._chains), len(self._chains)
         for start in range(min(lag, len(values))):
             k = (self._rounds - self._before + start) % lag
             part = values[start::lag], told[start::lag]
-            self._chains[k] = _followed(self._chains[k], *part, compile)
-        self._rounds += len(values)
+            chains[k] = _followed(chains[k], *part, compile)
+        self._chains, self._rounds = chains, self._rounds + len(values)
 
     def skip(self, rounds: int) -> None:
         """Pass over rounds before the first that is judged, such as those of a method that learns.
@@ -275,8 +277,14 @@ class Monitor(Stateful):
         Rounds are counted on.  Every restart has the guarantees of a new monitor.
         """
         with self._gate:
-            self._before = self._rounds
-            self._chains = self._fresh()
+            self._chains, self._before = self._fresh(), self._rounds
+
+    def _kept(self) -> tuple[Any, ...]:
+        """Return what a round changes, to be put back."""
+        return list(self._chains), self._rounds, self._before
+
+    def _put_back(self, kept: tuple[Any, ...]) -> None:
+        self._chains, self._rounds, self._before = kept
 
     # ---------------------------------------------------------------- findings
 
@@ -449,8 +457,9 @@ def _followed(
         run = compiled(kernel.follow_many, "evidence", nogil=True)
         run(array, np.ascontiguousarray(forecasts), np.ascontiguousarray(outcomes))
         return list(array.tolist())
-    kernel.follow_many(chain, forecasts.tolist(), outcomes.tolist())
-    return chain
+    after = list(chain)
+    kernel.follow_many(after, forecasts.tolist(), outcomes.tolist())
+    return after
 
 
 def _remedy(leader: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Final
 
 from numpy.typing import ArrayLike
@@ -70,10 +71,13 @@ class Watch(Stateful):
         """Add one round: the raw forecast, what was announced in its place, the outcome."""
         check.probability(raw)
         check.probability(forecast, "forecast")
-        with self._gate:
+
+        def add() -> None:
             self.raw.update(raw, outcome)
             if self.raw.rounds > self.learning:
                 self.calibrated.update(forecast, outcome)
+
+        self._change(add)
 
     def update_many(
         self,
@@ -87,10 +91,13 @@ class Watch(Stateful):
         first, second = check.probabilities(raw), check.probabilities(forecasts, "forecasts")
         told = check.outcomes(outcomes)
         check.same_length(raw=first, forecasts=second, outcomes=told)
-        with self._gate:
+
+        def add() -> None:
             judged = max(self.learning - self.raw.rounds, 0)
             self.raw.update_many(first, told, compile=compile)
             self.calibrated.update_many(second[judged:], told[judged:], compile=compile)
+
+        self._change(add)
 
     def settle(self, ticket: Ticket) -> None:
         """Add the round of a closed ticket, with its mean forecast."""
@@ -98,9 +105,23 @@ class Watch(Stateful):
 
     def restart(self) -> None:
         """Forget all evidence about both and begin anew; what is learned stays learned."""
-        with self._gate:
+
+        def begin() -> None:
             self.raw.restart()
             self.calibrated.restart()
+
+        self._change(begin)
+
+    def _change(self, change: Callable[[], None]) -> None:
+        """Change both monitors; if that is interrupted or refused, neither has changed."""
+        with self._gate:
+            kept = [(monitor, monitor._kept()) for monitor in (self.raw, self.calibrated)]
+            try:
+                change()
+            except BaseException:
+                for monitor, before in kept:
+                    monitor._put_back(before)
+                raise
 
     # ------------------------------------------------------------------- state
 

@@ -103,7 +103,7 @@ class Follower(Stateful):
     migrations: ClassVar[dict[int, Migration]] = {1: lambda document: _migrated(document)}
 
     __slots__ = (
-        "_cells", "_gate", "_logs", "_new", "_ordered", "_recent", "_rounds", "_waits", "_words",
+        "_cells", "_gate", "_logs", "_new", "_ordered", "_recent", "_summed", "_waits", "_words",
     )  # fmt: skip
 
     def __init__(self, values: ArrayLike | Any, *, allowed: float | None = None) -> None:
@@ -123,7 +123,7 @@ class Follower(Stateful):
     def _adopt(self, words: Words) -> None:
         cells = int(words[tallies.CELLS])
         values = words.view(np.float64)[tallies.VALUES : tallies.VALUES + cells]
-        self._words, self._rounds = words, int(words[tallies.ROUNDS])
+        self._words, self._summed = words, int(words[tallies.ROUNDS])
         self._cells: dict[float, int] = {value: k for k, value in enumerate(values.tolist())}
         self._new: list[tuple[float, int, float, int, float]] = []
         self._logs, self._ordered = [0, 0], True
@@ -154,7 +154,7 @@ class Follower(Stateful):
             waited = check.real(waited, "waited", low=0.0, high=LONGEST, rule="0 or more")
         with self._gate:
             self._new.append((raw, cell, mean, outcome, waited))
-            self._rounds = number = self._rounds + 1
+            number = self._summed + len(self._new)
             if len(self._new) >= PIECE:
                 self._flush()
         return number
@@ -177,14 +177,11 @@ class Follower(Stateful):
                 late = check.real(late, "waited", low=0.0, high=LONGEST, rule="0 or more")
                 rows[k] = *self._checked(x, forecast[k], m, y), late
         with self._gate:
-            while rows:
-                room = PIECE - len(self._new)
-                self._new += rows[:room]
-                self._rounds += len(rows[:room])
-                del rows[:room]
-                if len(self._new) >= PIECE:
-                    self._flush()
-            return self._rounds
+            self._new += rows
+            number = self._summed + len(self._new)
+            if len(self._new) >= PIECE:
+                self._flush()
+            return number
 
     def settle(self, ticket: Ticket, waited: float = 0.0) -> int:
         """Add the round of a closed ticket; return its number, counted from 1."""
@@ -210,7 +207,7 @@ class Follower(Stateful):
         with self._gate:
             self._flush()
             told, _ = _rounds([(raw, cell, mean, outcome, 0.0)])
-            if number > self._rounds or not holds(self._words, told):
+            if number > self._summed or not holds(self._words, told):
                 raise InvalidInput(f"{ROUND} number {number}, raw forecast {raw!r}")
             words, logs = self._words.copy(), list(self._logs)
             swap(words, told, number, self._ordered)
@@ -232,13 +229,15 @@ class Follower(Stateful):
         with other._gate:
             other._flush()
             words, logs, waits = other._words.copy(), list(other._logs), other._waits.copy()
+            rounds = other._summed
         with self._gate:
             self._flush()
-            self._words = summed(self._words, words)
-            self._logs = [one + more for one, more in zip(self._logs, logs, strict=True)]
-            self._waits = self._waits + waits
-            self._rounds, self._ordered = int(self._words[tallies.ROUNDS]), False
-            self._recent = Recent(self._recent.allowed)
+            words, rounds = summed(self._words, words), self._summed + rounds
+            logs = [one + more for one, more in zip(self._logs, logs, strict=True)]
+            waits, recent = self._waits + waits, Recent(self._recent.allowed)
+            # No call between these: interrupted, all is merged or nothing.
+            self._words, self._summed, self._logs, self._waits = words, rounds, logs, waits
+            self._recent, self._ordered = recent, False
 
     def stamp(self, time: check.Time) -> None:
         """Say when the latest round was taken: that is told where the next window turns out bad.
@@ -247,7 +246,7 @@ class Follower(Stateful):
         """
         time = check.moment(time)
         with self._gate:
-            if self._rounds % PIECE == 0:
+            if (self._summed + len(self._new)) % PIECE == 0:
                 self._flush()
                 self._recent = replace(self._recent)
                 self._recent.stamp(time)
@@ -274,15 +273,18 @@ class Follower(Stateful):
         absorb(words, told, self._ordered, recent.end)
         _add_logs(words, logs, told)
         waits = self._waits + np.bincount(np.frexp(np.floor(waited))[1], minlength=WAITS)
-        self._words, self._logs, self._waits, self._new = words, logs, waits, []
-        self._recent = recent
+        rounds = self._summed + len(self._new)
+        # No call between these.
+        self._words, self._logs, self._waits, self._recent = words, logs, waits, recent
+        self._new, self._summed = [], rounds
 
     # ------------------------------------------------------------------ findings
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        return self._rounds
+        with self._gate:
+            return self._summed + len(self._new)
 
     @property
     def merged(self) -> bool:
