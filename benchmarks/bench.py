@@ -52,6 +52,8 @@ class Part:
         The Python that runs it, below the repository, if it is not the one of this process.
     stores
         Whether pages show its tables, which ``--store`` keeps.
+    goes_on
+        Whether it keeps what it did itself, and takes ``--again``.
     """
 
     subject: str
@@ -61,6 +63,7 @@ class Part:
     peers: bool = False
     python: str | None = None
     stores: bool = True
+    goes_on: bool = False
 
     @property
     def place(self) -> pathlib.Path:
@@ -91,6 +94,12 @@ PANEL = {
 EVERY = ("batch", "stream", "crash", "million")
 SMALL = ("--repeats", "1", "--events", "20000", "--files", "2", "--keys", "10000")
 LITTLE = ("--events", "2000", "--keys", "50", "--kills", "1")
+PEERS = ("benchmarks.peers", "--rounds", "5000")
+BESIDE = {
+    what: Part(what, "beside", (f"{PEERS[0]}.beside", what), ("--quick",), peers=True, goes_on=True)
+    for what in ("speed", "memory", "scale", "service")
+}
+"""What others cost, subject by subject."""
 PARTS = (
     Part("quality", "context", ("benchmarks.context",), ("--rounds", "2000")),
     Part("quality", "demo", ("benchmarks.demo",), ("--rounds", "20000", "--seeds", "2")),
@@ -120,7 +129,7 @@ PARTS = (
     Part("quality", "parts", ("benchmarks.parts",), ("--seeds", "2", *FEW)),
     Part("quality", "parts own", ("benchmarks.parts", "--own", "240"), ("--seeds", "4")),
     Part("quality", "last stage", ("benchmarks.rare", "--panel", "--seeds", "4"), ("--seeds", "1")),
-    Part("quality", "peers", ("benchmarks.peers", "--rounds", "5000"), FEW, peers=True),
+    Part("quality", "peers", PEERS, FEW, peers=True, goes_on=True),
     Part("quality", "vectors", ("benchmarks.vectors", "--rounds", "4000"), FEW, peers=True),
     Part("quality", "vectors late", ("benchmarks.vectors", "--late", "--seeds", "5"), FEW_ONCE),
     Part("quality", "river", ("benchmarks.river_streams",), peers=True),
@@ -138,7 +147,9 @@ PARTS = (
     Part("speed", "start-up", ("benchmarks", "start_up"), ("--quick",), stores=False),
     Part("speed", "river", ("benchmarks", "river_overhead"), ("--quick",), peers=True),
     Part("speed", "frames", ("benchmarks", "frames"), ("--quick",), peers=True),
+    BESIDE["speed"],
     Part("memory", "floor", ("benchmarks", "floor"), ("--quick",), stores=False),
+    BESIDE["memory"],
     Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
     Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY, stores=False),
     Part(
@@ -148,6 +159,7 @@ PARTS = (
         ("--rows", "200000", "--repeats", "1"),
     ),
     Part("scale", "spark", ("benchmarks.spark", *EVERY), SMALL, python=SPARK),
+    BESIDE["scale"],
     Part("service", "requests", ("benchmarks.service",), ("--seconds", "2")),
     Part(
         "service",
@@ -158,6 +170,7 @@ PARTS = (
     ),
     Part("service", "asgi", ("benchmarks.asgi",), ("--requests", "400", "--repeats", "1")),
     Part("service", "one log", ("benchmarks.one_log", "--postgres", "own"), LITTLE),
+    BESIDE["service"],
 )
 """Everything there is to measure, in the order in which it is run."""
 
@@ -174,7 +187,7 @@ def main(arguments: list[str] | None = None) -> int:
             say(f"{head}: done before")
             continue
         say(head)
-        found = measured(part, quick=told.quick, store=told.store)
+        found = measured(part, quick=told.quick, store=told.store, again=told.again)
         part.place.write_text(json.dumps(found, indent=1) + "\n")
         failed += found["code"] != 0
         say(f"{head}: {'done' if found['code'] == 0 else 'FAILED'}, {found['seconds']:.0f} s")
@@ -215,10 +228,12 @@ def is_done(part: Part, *, quick: bool) -> bool:
     return found["code"] == 0 and (quick or not found["quick"])
 
 
-def measured(part: Part, *, quick: bool, store: bool = False) -> dict[str, Any]:
+def measured(
+    part: Part, *, quick: bool, store: bool = False, again: bool = False
+) -> dict[str, Any]:
     """Run one part; return what it printed and where it was measured."""
-    kept = ["--store"] if store and part.stores else []
-    words = [*part.words, *(part.quick if quick else ()), *kept]
+    more = (["--store"] if store and part.stores else []) + ["--again"] * (again and part.goes_on)
+    words = [*part.words, *(part.quick if quick else ()), *more]
     python = sys.executable if part.python is None else str(ROOT / part.python)
     start = time.perf_counter()
     if pathlib.Path(python).exists():

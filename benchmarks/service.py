@@ -30,8 +30,8 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,6 +63,8 @@ BARS = {
 """At least so much of the rate with storage off."""
 MOST_CPU = 1.8
 """At most so much of the CPU a request with storage off."""
+METHOD = "foster_hart"
+"""What plays the stream, unless another method is named."""
 BEHIND = 200
 """How many forecasts later an outcome is told."""
 TRIES = 5
@@ -140,6 +142,7 @@ class Measured(NamedTuple):
     rate: float
     cpu: float
     p99: float
+    p50: float
 
 
 @contextmanager
@@ -205,18 +208,20 @@ async def connection(port: int, name: int, size: int, end: float, taken: list[fl
     writer.close()
 
 
-async def prepare(port: int) -> None:
+async def prepare(port: int, method: str) -> None:
     """Make the stream that is asked."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    stream = json.dumps({"method": "foster_hart", "seed": 7}).encode()
+    stream = json.dumps({"method": method, "seed": 7}).encode()
     head = f"PUT /v1/streams/s HTTP/1.1\r\nHost: a\r\nContent-Length: {len(stream)}\r\n\r\n"
     await ask(reader, writer, head.encode() + stream)
     writer.close()
 
 
-def wrk(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
+def wrk(
+    process: int, port: int, clients: int, size: int, seconds: float, method: str = METHOD
+) -> Measured:
     """Let wrk ask for so long, in one thread."""
-    asyncio.run(prepare(port))
+    asyncio.run(prepare(port, method))
     behind = max(BEHIND, 2 * clients * size if size > 1 else 0)
     how = "-t1", f"-c{clients}", f"-d{max(1, round(seconds))}s", "-s", str(SCRIPT)
     told = "--", str(size), str(behind), str(time.time_ns())
@@ -229,22 +234,24 @@ def wrk(process: int, port: int, clients: int, size: int, seconds: float) -> Mea
     )
     used = cpu_of(process) - before
     words = next(line.split()[1:] for line in done.stdout.splitlines() if line.startswith("told"))
-    requests, micro, p99, wrong = map(int, words)
+    requests, micro, p99, wrong, p50 = map(int, words)
     if wrong or not requests:
         raise RuntimeError(f"service must answer, got {wrong} problems in {requests} requests")
-    return Measured(requests * size / (micro / 1e6), used / requests, p99 / 1e6)
+    return Measured(requests * size / (micro / 1e6), used / requests, p99 / 1e6, p50 / 1e6)
 
 
-async def load(process: int, port: int, clients: int, size: int, seconds: float) -> Measured:
+async def load(
+    process: int, port: int, clients: int, size: int, seconds: float, method: str = METHOD
+) -> Measured:
     """Let clients of this file ask for so long."""
-    await prepare(port)
+    await prepare(port, method)
     taken, before, begun = list[float](), cpu_of(process), time.perf_counter()
     end, first = begun + seconds, time.time_ns()
     jobs = (connection(port, first + n, size, end, taken) for n in range(clients))
     await asyncio.gather(*jobs)
     used, seconds = cpu_of(process) - before, time.perf_counter() - begun
-    p99 = statistics.quantiles(taken, n=100)[-1]
-    return Measured(len(taken) * size / seconds, used / len(taken), p99)
+    shares = statistics.quantiles(taken, n=100)
+    return Measured(len(taken) * size / seconds, used / len(taken), shares[-1], shares[49])
 
 
 def loaded(client: str, *how: Any) -> Measured:
@@ -440,7 +447,8 @@ def show_loads(
         stores = {"none": None, "SQLite": str(place / f"{size}.db")}
         if database is not None:
             stores["PostgreSQL"] = database.named(f"load_{time.time_ns()}")
-        made = rounds(stores, repeats, client, clients, size, seconds)
+        servers = {store: partial(server, address) for store, address in stores.items()}
+        made = rounds(servers, repeats, client, clients, size, seconds)
         first = made["none"]
         for store, one in made.items():
             ratios = one.rate / first.rate, one.cpu / first.cpu
@@ -453,27 +461,28 @@ def show_loads(
 
 
 def rounds(
-    stores: dict[str, str | None],
+    servers: Mapping[str, Callable[[], AbstractContextManager[tuple[int, int]]]],
     repeats: int,
     client: str,
     clients: int,
     size: int,
     seconds: float,
+    method: str = METHOD,
 ) -> dict[str, Measured]:
-    """Return the medians of what each store carries, measured in turn.
+    """Return the medians of what each server carries, measured in turn.
 
     Before each measurement the server is asked for two seconds that do not count: machine code is
     loaded by then.
     """
-    found: dict[str, list[Measured]] = {store: [] for store in stores}
+    found: dict[str, list[Measured]] = {name: [] for name in servers}
     for _ in range(repeats):
-        for store, address in stores.items():
-            with server(address) as (process, port):
-                loaded(client, process, port, clients, size, 2)
-                found[store].append(loaded(client, process, port, clients, size, seconds))
+        for name, served in servers.items():
+            with served() as (process, port):
+                loaded(client, process, port, clients, size, 2, method)
+                found[name].append(loaded(client, process, port, clients, size, seconds, method))
     return {
-        store: Measured(*map(statistics.median, zip(*some, strict=True)))
-        for store, some in found.items()
+        name: Measured(*map(statistics.median, zip(*some, strict=True)))
+        for name, some in found.items()
     }
 
 

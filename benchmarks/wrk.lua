@@ -50,6 +50,6 @@ function done(summary, latency)
       bad = bad + thread:get("wrong")
    end
    local errors = summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout
-   io.write(string.format("told %d %d %d %d\n", summary.requests, summary.duration,
-                          latency:percentile(99.0), bad + errors))
+   io.write(string.format("told %d %d %d %d %d\n", summary.requests, summary.duration,
+                          latency:percentile(99.0), bad + errors, latency:percentile(50.0)))
 end

@@ -32,7 +32,7 @@ def test_the_stored_run_has_every_stream() -> None:
 def test_every_peer_was_run_in_the_version_that_is_pinned() -> None:
     told = {row["method"].strip("`"): row["version"].replace(" ", "==") for row in kept()}
     for name, (package, _) in inside.PEERS.items():
-        assert told[name] == command.PINS[package], name
+        assert told[name] in command.PINS[package].split(), name
 
 
 def test_what_is_fitted_now_and_then_never_sees_what_is_to_come() -> None:

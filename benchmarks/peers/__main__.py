@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -30,12 +31,20 @@ __all__ = ["PINS", "STREAMS", "main", "table"]
 ROOT = Path(__file__).parents[2]
 PLACE = ROOT / ".venv-peers"
 RESULTS = ROOT / "benchmarks" / "results" / "peers"
-PINS = {"river": "river==0.26.1", "scikit-learn": "scikit-learn==1.9.1", "netcal": "netcal==1.4.0"}
+PINS = {
+    "river": "river==0.26.1 pandas==3.1.1",
+    "scikit-learn": "scikit-learn==1.9.1",
+    "netcal": "netcal==1.4.0",
+    "afternoon": "river==0.26.1 starlette==1.10.0 uvicorn==0.54.0 httptools==0.9.0 uvloop==0.23.0",
+}
+"""What is installed in each environment; pip adds what that depends on."""
 STREAMS = {
     "language model": lambda: datasets.load_language_model("gpt-4.1-nano"),
     "solar flares": lambda: datasets.load_flares(),
     "basketball": lambda: datasets.load_games("nba"),
 }
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Settings of libraries that would use all cores."""
 OURS = "calibrant"
 RAW = "raw"
 
@@ -89,7 +98,13 @@ def measured(peer: str, stream: Path, place: Path) -> bool:
     if python is None:
         return False
     script = str(Path(__file__).with_name("inside.py"))
-    ran = subprocess.run([python, script, peer, str(stream)], capture_output=True, text=True)
+    return kept(peer, [python, script, peer, str(stream)], place)
+
+
+def kept(peer: str, command: list[str], place: Path, **settings: str) -> bool:
+    """Run what prints JSON at its end, in one thread; store that, and say whether it came."""
+    alone = os.environ | dict.fromkeys(THREADS, "1") | settings
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=alone, check=False)
     if ran.returncode:
         say(f"{peer} failed: {ran.stderr.strip().splitlines()[-1]}")
         return False
@@ -116,10 +131,10 @@ def environment(package: str) -> str | None:
     say(f"making {place.relative_to(ROOT)} with {PINS[package]}")
     if shutil.which("uv"):
         make = ["uv", "venv", "--quiet", "--clear", "--python", sys.executable, str(place)]
-        fill = ["uv", "pip", "install", "--quiet", "--python", str(python), PINS[package]]
+        fill = ["uv", "pip", "install", "--quiet", "--python", str(python), *PINS[package].split()]
     else:
         make = [sys.executable, "-m", "venv", "--clear", str(place)]
-        fill = [str(python), "-m", "pip", "install", "-qq", PINS[package]]
+        fill = [str(python), "-m", "pip", "install", "-qq", *PINS[package].split()]
     for command in (make, fill):
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:

@@ -4,6 +4,7 @@ Each round is forecast before its outcome is learned.  What can only be fitted i
 every ``EVERY`` outcomes, on all of them.  Prints JSON: mean squared error, CPU seconds, version.
 """
 
+import functools
 import importlib.metadata
 import json
 import sys
@@ -26,6 +27,21 @@ def river(raw, outcomes):
     for t, (x, y) in enumerate(zip(odds.tolist(), outcomes.tolist(), strict=True)):
         said[t] = model.predict_proba_one({"odds": x}).get(True, 0.5)
         model.learn_one({"odds": x}, bool(y))
+    return said
+
+
+def river_blocks(raw, outcomes):
+    """The same in batches of ``EVERY``, each of which is forecast before it is learned."""
+    import pandas
+    from river import linear_model
+
+    model, said = linear_model.LogisticRegression(), np.empty(len(raw))
+    frame = pandas.DataFrame({"odds": np.log(raw / (1 - raw))})
+    labels = pandas.Series(outcomes.astype(bool))
+    for first in range(0, len(raw), EVERY):
+        part = slice(first, first + EVERY)
+        said[part] = model.predict_proba_many(frame[part])[True]
+        model.learn_many(frame[part], labels[part])
     return said
 
 
@@ -55,7 +71,21 @@ def platt(raw, outcomes):
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression().fit(np.log(raw / (1 - raw))[:, None], outcomes)
-    return lambda p: model.predict_proba(np.log(p / (1 - p))[:, None])[:, 1]
+    return functools.partial(on_odds, model)
+
+
+def calibrated(raw, outcomes):
+    """Logistic regression of scikit-learn, calibrated on five folds by another one."""
+    from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.linear_model import LogisticRegression
+
+    model = CalibratedClassifierCV(LogisticRegression(), cv=5)
+    return functools.partial(on_odds, model.fit(np.log(raw / (1 - raw))[:, None], outcomes))
+
+
+def on_odds(model, p):
+    """Return what a classifier of scikit-learn forecasts on the log-odds."""
+    return model.predict_proba(np.log(p / (1 - p))[:, None])[:, 1]
 
 
 def netcal_bins(raw, outcomes):
@@ -76,12 +106,26 @@ def netcal_bbq(raw, outcomes):
     return model.transform
 
 
-PEERS = {
-    "river": ("river", river),
-    "sklearn_isotonic": ("scikit-learn", refitted(isotonic)),
-    "sklearn_platt": ("scikit-learn", refitted(platt)),
-    "netcal_bins": ("netcal", refitted(netcal_bins)),
-    "netcal_bbq": ("netcal", refitted(netcal_bbq)),
+def netcal_scaling(raw, outcomes):
+    """Logistic calibration of netcal."""
+    from netcal.scaling import LogisticCalibration
+
+    model = LogisticCalibration()
+    model.fit(raw, outcomes)
+    return model.transform
+
+
+FITS = {
+    "sklearn_isotonic": ("scikit-learn", isotonic),
+    "sklearn_platt": ("scikit-learn", platt),
+    "sklearn_calibrated": ("scikit-learn", calibrated),
+    "netcal_bins": ("netcal", netcal_bins),
+    "netcal_bbq": ("netcal", netcal_bbq),
+    "netcal_scaling": ("netcal", netcal_scaling),
+}
+"""What can only be fitted: the library, and what fits."""
+PEERS = {"river": ("river", river)} | {
+    name: (package, refitted(fit)) for name, (package, fit) in FITS.items()
 }
 
 
