@@ -330,7 +330,8 @@ def measured(
     if ratio:
         pairs = [one[what] / other[what] for one, other in zip(own, ours, strict=False)]
         middle = statistics.median(pairs) if pairs else math.nan
-        cells.append(f"{middle:.{2 if middle >= 0.1 else 3}f}" if pairs else "")
+        digits = 3 if middle < 0.1 else 2 if middle < 100 else 0
+        cells.append(f"{middle:,.{digits}f}" if pairs else "")
     return cells
 
 

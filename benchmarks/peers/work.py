@@ -200,8 +200,7 @@ def memory(who, given):
     job = rows if who == "calibrant_table" else lone
     # Models that fill what is free already would not be seen: some stay, the rest is given back.
     first = job(who, raw, outcomes, count // 2)[0]
-    gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)
+    trim()
     before = resident()
     models, stored = job(who, raw, outcomes, count)
     gc.collect()
@@ -236,6 +235,12 @@ def rows(who, raw, outcomes, count):
     return table, lambda table: len(table.to_bytes()) / count
 
 
+def trim():
+    """Give free memory back to the system."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+
+
 def resident(what="VmRSS"):
     """Return bytes of memory that are resident, or were at most."""
     status = Path("/proc/self/status").read_text()
@@ -251,7 +256,7 @@ def scale(who, given):
     few = [told[:WARM] for told in log(given)]
     player(who, *few)
     events = log(given)
-    gc.collect()
+    trim()
     Path("/proc/self/clear_refs").write_text("5")
     before, begun = resident(), time.process_time()
     player(who, *events)
@@ -266,15 +271,17 @@ def log(given):
     An outcome comes ``behind`` forecasts later than its forecast.
     """
     behind, keys, kinds, names, told = int(given["behind"]), [], [], [], []
-    whose, raw, outcomes = (given[name].tolist() for name in ("keys", "raw", "outcomes"))
+    raw, outcomes = given["raw"].tolist(), given["outcomes"].tolist()
+    # No list of numbers in between: what is free afterwards would hide what models take.
+    whose = [f"key {key}" for key in given["keys"]]
     for k in range(len(raw) + behind):
         if k < len(raw):
-            keys.append(f"key {whose[k]}")
+            keys.append(whose[k])
             kinds.append(0)
             names.append(f"order {k}")
             told.append(raw[k])
         if k >= behind:
-            keys.append(f"key {whose[k - behind]}")
+            keys.append(whose[k - behind])
             kinds.append(1)
             names.append(f"order {k - behind}")
             told.append(outcomes[k - behind])
