@@ -299,6 +299,19 @@ def test_a_ranking_that_got_better_is_said_to_have() -> None:
     assert said.endswith("ranking improved: AUC 0.610 → 0.680.")
 
 
+@pytest.mark.parametrize("said", [2e-6, 1e-3, 0.05, 0.1, 0.3, 1.0 / 3.0, 0.9])
+def test_forecasts_that_are_all_the_same_have_no_ranking_to_lose_or_to_gain(said: float) -> None:
+    for rounds in (250, 1500, 5000):
+        summary = told(Group(said, 0.5, 0.5, rounds), Group(said, 0.6, 0.2, rounds))
+        assert summary["auc"]["raw"] == 0.5 > summary["auc"]["forecast"]
+        assert "ranking" not in headline(summary)
+
+
+def test_forecasts_that_differ_by_little_have_a_ranking() -> None:
+    said = headline(told(Group(0.1, 0.1, 0.0, 900), Group(0.102, 0.2, 0.3, 900)))
+    assert "ranking unchanged: AUC" in said
+
+
 def test_nothing_above_the_fold_speaks_of_c2() -> None:
     for groups, _ in SENTENCES.values():
         summary = told(*groups)

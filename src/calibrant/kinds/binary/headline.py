@@ -65,8 +65,6 @@ def accuracy(summary: Summary) -> str:
     return "improved" if high < 0.0 else "worse"
 
 
-EXACT: Final = 1e-15
-"""A variance below this one is what rounding leaves of none."""
 SEEN: Final = 5e-8
 """From here on a change of the Brier score is seen in the seven digits that are printed at most."""
 MOST_DIGITS: Final = 4
@@ -76,6 +74,10 @@ SMALL_LOG: Final = 0.1
 """A log loss below which three digits show little."""
 RANKS: Final = 3
 """Digits of an AUC."""
+ROUNDING: Final = 1e-12
+"""A variance below this part of the squared mean may be nothing but rounding."""
+SMALLEST: Final = 1e-18
+"""Squares are added up in steps that are a little smaller."""
 RANKING: Final = {
     True: ("improved slightly", "got slightly worse"),
     False: ("improved", "got worse"),
@@ -313,8 +315,12 @@ def _unsure(summary: Summary) -> float:
 
 
 def _is_constant(summary: Summary) -> bool:
-    """Say whether all raw forecasts are the same, so that there is no ranking to lose."""
-    return number(summary["raw"]["sharpness"]) < EXACT
+    """Say whether all raw forecasts are the same, so that there is no ranking to lose.
+
+    The variance of what is all the same is 0 but for rounding.
+    """
+    rounding = max(SMALLEST, ROUNDING * _average(summary.curves["raw"]) ** 2)
+    return number(summary["raw"]["sharpness"]) <= rounding
 
 
 def _is_slight(summary: Summary) -> bool:
