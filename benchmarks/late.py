@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.late`` prints a table; ``--rounds`` and ``--seeds`` say how much is played,
 ``--only crowds`` plays the streams whose name has this word, and ``--before`` adds what it is if
-experts learn as if no outcomes were alike.
+experts learn as if no outcomes were alike.  ``--unlike`` plays streams of other kinds instead, on
+which nothing was chosen.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from calibrant.transforms import ExpertMixture
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint8]
 Lags = Callable[[np.random.Generator, Bits], Floats]
+Make = Callable[[int, int], "Iterator[Late]"]
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,80 @@ def crowd(rounds: int, size: int, seed: int, slope: float = 1.0) -> Late:
     return Late(f"crowds of {size}{told}", raw, outcomes, ends)
 
 
+# ------------------------------------------------------------------ streams that chose nothing
+
+
+def unlike(rounds: int, seed: int) -> Iterator[Late]:
+    """Yield streams of kinds that were not there when the weights were chosen."""
+    for told, slope in (("", 1.0), (", tempered", 0.4)):
+        for number, make in enumerate((hidden, by_both, weekly, timed_out, uneven, beside)):
+            rng = np.random.default_rng([seed, 1, number])
+            name, raw, outcomes, known = make(rng, rounds, slope)
+            yield Late(name + told, raw, outcomes.astype(np.uint8), known)
+
+
+Made = tuple[str, Floats, NDArray[np.bool_], Floats]
+
+
+def happen(rng: np.random.Generator, raw: Floats, slope: float) -> NDArray[np.bool_]:
+    """Return outcomes whose log-odds are those of raw forecasts times a slope."""
+    odds = (raw / (1.0 - raw)) ** slope
+    return np.asarray(rng.random(len(raw)) < odds / (1.0 + odds))
+
+
+def hidden(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make lags by a third variable that the outcome depends on, and the raw forecast not."""
+    raw, third = rng.beta(*BALANCED, rounds), rng.random(rounds)
+    mixed = np.clip(raw + (third - 0.5) * np.minimum(raw, 1.0 - raw), 0.001, 0.999)
+    outcomes = happen(rng, mixed, slope)
+    lags = np.where(third > 0.75, rng.integers(50, 400, rounds), rng.integers(0, 5, rounds))
+    return "lag by a hidden cause", raw, outcomes, np.arange(rounds) + 1.0 + lags
+
+
+def by_both(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make lags by raw forecast and outcome together: sure hits are the latest."""
+    raw = rng.beta(*BALANCED, rounds)
+    outcomes = happen(rng, raw, slope)
+    lags = np.floor(np.where(outcomes, 300.0 * raw**2, 5.0 * rng.random(rounds)))
+    return "lag by forecast and outcome", raw, outcomes, np.arange(rounds) + 1.0 + lags
+
+
+def weekly(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make outcomes that come in files of 700, those that are one a file later."""
+    raw, now = rng.beta(*BALANCED, rounds), np.arange(rounds)
+    outcomes = happen(rng, raw, slope)
+    known = (now // 700 + 1.0) * 700.0 + 700.0 * outcomes
+    return "files of 700, ones in the next", raw, outcomes, known
+
+
+def timed_out(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make rare ones that are reported when they happen, and zeros once 200 rounds are over."""
+    raw = np.clip(rng.beta(0.4, 8.0, rounds), 0.001, 0.999)
+    outcomes = happen(rng, raw, slope)
+    soon = np.floor(np.minimum(rng.exponential(40.0, rounds), 200.0))
+    known = np.arange(rounds) + 1.0 + np.where(outcomes, soon, 200.0)
+    return "zeros by a time-out of 200", raw, outcomes, known
+
+
+def uneven(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make crowds of 1 to 200, few of which have most of the forecasts."""
+    sizes = np.minimum(np.floor(3.0 * rng.pareto(1.0, rounds) + 1.0), 200.0).astype(np.int64)
+    crowd = np.repeat(np.arange(rounds), sizes)[:rounds]
+    raw = rng.beta(*BALANCED, rounds)
+    outcomes = happen(rng, raw, slope)
+    return "crowds of 1 to 200", raw[crowd], outcomes[crowd], np.cumsum(sizes)[crowd] * 1.0
+
+
+def beside(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make crowds of about 100 between which every other forecast has its own prompt outcome."""
+    now, within = np.arange(rounds), rng.random(rounds) < 0.5
+    row = np.where(within, now // 200 * 200, now)
+    raw = rng.beta(*BALANCED, rounds)
+    outcomes = happen(rng, raw, slope)
+    known = np.where(within, (now // 200 + 1.0) * 200.0, now + 1.0)
+    return "crowds of 100 among prompt ones", raw[row], outcomes[row], known
+
+
 def _normal(x: Floats) -> Floats:
     grid = np.linspace(-8.0, 8.0, 16_001)
     weight = np.cumsum(np.exp(-grid * grid / 2.0))
@@ -165,20 +241,22 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="play streams with this in their name")
     parser.add_argument("--before", action="store_true", help="and as if no outcomes were alike")
+    parser.add_argument("--unlike", action="store_true", help="play streams that chose nothing")
     add_store(parser)
     given = parser.parse_args()
-    with storing("late", wanted=given.store):
-        for row in rows(given.rounds, given.seeds, given.only, before=given.before):
+    with storing("late", part="unlike" if given.unlike else "", wanted=given.store):
+        make = unlike if given.unlike else streams
+        for row in rows(make, given.rounds, given.seeds, given.only, before=given.before):
             print(row, flush=True)
 
 
-def rows(rounds: int, seeds: int, only: str, *, before: bool) -> Iterator[str]:
+def rows(make: Make, rounds: int, seeds: int, only: str, *, before: bool) -> Iterator[str]:
     """Yield the table, with columns of how it was before if these are wanted."""
     also, last = (" | before", "|---|---") if before else ("", "")
     heads = f"| stream | raw Brier | mean's, less raw | most{also} | raw C2, binned"
     yield f"{heads} | C2 of the draw{also} |"
     yield f"|---|---|---|---|---|---{last}|"
-    played = [list(streams(rounds, seed)) for seed in range(seeds)]
+    played = [list(make(rounds, seed)) for seed in range(seeds)]
     for same in zip(*played, strict=True):
         if only in same[0].name:
             yield row(same[0].name, *(scored(same, old) for old in (False, True)[: 1 + before]))
