@@ -1,9 +1,10 @@
 """Alarms: after how many rounds errors of all forecasts, of some, and of some groups are found.
 
-``python -m benchmarks.alarms`` prints four tables; ``--rounds``, ``--seeds`` and ``--groups``
+``python -m benchmarks.alarms`` prints five tables; ``--rounds``, ``--seeds`` and ``--groups``
 say how much is played, ``--only`` which table is wanted.  Forecasts are uniform from 0.02 to 0.98;
 a delay is the median over seeds of the rounds from the error to the alarm, or ``-`` if less than
-half of the streams had one.
+half of the streams had one.  ``--only unlike`` plays forecasts of other shapes, on which nothing
+was chosen, beside a rule that follows the sum of the residuals.
 
 Detectors of River follow the residuals, outcome less forecast.  Their settings are the most
 sensitive ones of a list that ring in at most alpha of right streams of the same length; ours
@@ -176,6 +177,70 @@ def header(what: str, columns: Iterable[str]) -> Iterator[str]:
     yield f"|{'---|' * len(names)}"
 
 
+# ------------------------------------------------------------ streams that chose nothing
+
+Shape = Callable[[np.random.Generator, int], Floats]
+
+
+def normal(spread: float) -> Shape:
+    """Return what makes forecasts whose log-odds are normal with this spread."""
+    return lambda rng, rounds: 1.0 / (1.0 + np.exp(-rng.normal(0.0, spread, rounds)))
+
+
+def rare(rng: np.random.Generator, rounds: int) -> Floats:
+    """Make forecasts of rare events, 2 % on average."""
+    return np.clip(rng.beta(0.4, 19.6, rounds), 1e-5, 0.999)
+
+
+def two(rng: np.random.Generator, rounds: int) -> Floats:
+    """Make forecasts that are 0.1 or 0.9."""
+    return np.where(rng.random(rounds) < 0.5, 0.1, 0.9)
+
+
+UNLIKE: Final[dict[str, tuple[Shape, Chance]]] = {
+    "rare, odds 2.5 times as high": (rare, line(1.0, math.log(2.5))),
+    "rare, odds 1.5 times as high": (rare, line(1.0, math.log(1.5))),
+    "log-odds spread by 2, slope 0.7": (normal(2.0), line(0.7, 0.0)),
+    "log-odds spread by 0.3, slope 0": (normal(0.3), line(0.0, 0.0)),
+    "two values, 0.9 is 0.8": (two, between(0.85, 0.95, -0.1)),
+    "log-odds spread by 1.5, one label in ten wrong": (normal(1.5), lambda p: 0.1 + 0.8 * p),
+}
+
+
+def residual_sum(p: Floats, y: Bits) -> float:
+    """Return when the sum of residuals leaves the bound of a normal mixture.
+
+    The bound holds ever for normal residuals of their variance; of rare outcomes it is an
+    approximation.
+    """
+    total, spare = np.cumsum(y - p), np.cumsum(p * (1.0 - p)) + 1.0
+    return first(np.abs(total) > np.sqrt(spare * np.log(spare / ALPHA**2)))
+
+
+def other_shapes(rounds: int, seeds: int) -> Iterator[str]:
+    """Yield the table of delays on forecasts of other shapes."""
+    detectors: dict[str, Alarm] = {
+        "today's monitor": partial(monitored, grid=True),
+        "mixture alone": mixture,
+        "sum of residuals": residual_sum,
+    }
+    yield from header("error", [*detectors, "right streams with an alarm: monitor", "sum"])
+    for name, (shape, chance) in UNLIKE.items():
+        wrong = [shaped(shape, chance, rounds, seed) for seed in range(seeds)]
+        right = [shaped(shape, line(1.0, 0.0), rounds, 20_000 + seed) for seed in range(seeds)]
+        told = [shown([alarm(*each) for each in wrong]) for alarm in detectors.values()]
+        judged = detectors["today's monitor"], residual_sum
+        rung = [sum(alarm(*each) < math.inf for each in right) / seeds for alarm in judged]
+        yield f"| {name} | {' | '.join([*told, *(f'{share:.1%}' for share in rung)])} |"
+
+
+def shaped(shape: Shape, chance: Chance, rounds: int, seed: int) -> tuple[Floats, Bits]:
+    """Return forecasts of a shape, and outcomes."""
+    rng = np.random.default_rng([seed, 7])
+    p = shape(rng, rounds)
+    return p, (rng.random(rounds) < chance(p)).astype(np.uint8)
+
+
 # ---------------------------------------------------------------------------- groups
 
 SHARED: Final = 0.05
@@ -261,13 +326,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--groups", type=int, default=10)
-    parser.add_argument("--only", choices=("start", "later", "groups", "learning"))
+    parser.add_argument("--only", choices=("start", "later", "unlike", "groups", "learning"))
     add_store(parser)
     given = parser.parse_args()
     fewer = max(given.seeds // 5, 2)
     tables = {
         "start": ("Errors from the start", delays(0, given.rounds, given.seeds)),
         "later": (f"After {BEFORE:,} right rounds", delays(BEFORE, given.rounds, given.seeds)),
+        "unlike": ("Forecasts of other shapes", other_shapes(given.rounds, given.seeds)),
         "groups": (f"One group after {GOOD} right rounds", by_group(given.groups, fewer)),
         "learning": ("Streams with an alarm while a recalibrator learns", while_learning(fewer)),
     }
