@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import calibrant
-from calibrant.core.gate import Gate
+from calibrant.core.gate import HandyGate
 
 HOME = str(Path(calibrant.__file__).parent)
 
@@ -33,8 +33,10 @@ def after_call(code: Any) -> frozenset[int]:
     for instruction in dis.get_instructions(code):
         at = instruction.offset
         ends = any(entry.end == at for entry in handled)
-        if (before.startswith("CALL") or before == "JUMP_BACKWARD") and not ends:
+        if before.startswith("CALL") and not ends:
             found.add(at)
+        if instruction.opname == "JUMP_BACKWARD":
+            found.add(instruction.argval)
         if instruction.opname != "CACHE":
             before = instruction.opname
     return frozenset(found)
@@ -79,15 +81,23 @@ def interrupted(call: Callable[[], object], at: int, apart: str = "nothing") -> 
     return False, trace.seen
 
 
-class Asked(Gate):
-    """A gate that counts who asks for its token."""
+class Taken(list):
+    """A place for a token that counts how often this was taken, by hand or by ``with``."""
 
-    __slots__ = ("asked",)
+    times = 0
+
+    def __delitem__(self, place) -> None:
+        super().__delitem__(place)
+        self.times += 1
+
+
+class Asked(HandyGate):
+    """A gate that counts who asks for its token; calls of any stream may pass through this one."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked = 0
+        self.token = Taken(self.token)
 
-    def __enter__(self) -> object:
-        self.asked += 1
-        return self.get()
+    @property
+    def asked(self) -> int:
+        return self.token.times

@@ -112,7 +112,7 @@ def test_a_preview_waits_for_its_turn() -> None:
     rec = Recalibrator(seed=1)
     rec._gate = gate = Asked()
     assert Preview(rec).one(0.83) == Preview(Recalibrator(seed=1)).one(0.83)
-    assert (gate.asked, gate.qsize()) == (2, 1)
+    assert (gate.asked, gate.is_free) == (2, True)
 
 
 @pytest.mark.parametrize("kind", ["foster_hart", "calibrant", "calibrant with a budget"])

@@ -200,7 +200,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(
                 table.save(path)
         assert path.read_bytes() == before
         assert os.listdir(tmp_path) == ["table"]
-    assert table._gate.qsize() == 1
+    assert table._gate.is_free
     opener = os.open
 
     def no_folders(name: Any, *told: Any, **more: Any) -> int:

@@ -243,7 +243,7 @@ def asks(thing: object, call: Callable[..., object]) -> int:
     """Return how often a call asks for the gate, which is open again when the call comes back."""
     thing._gate = gate = Asked()
     call(thing)
-    assert gate.qsize() == 1
+    assert gate.is_free
     return gate.asked
 
 

@@ -94,7 +94,7 @@ def reads(tries: int, rng: random.Random) -> int:
         before = model.to_bytes()
         length = interrupted(lambda model=model, read=read: read(model), -1)
         interrupted(lambda model=model, read=read: read(model), rng.randrange(1, length + 1))
-        damage += model._gate.empty() or model.to_bytes() != before or load(before) != model
+        damage += not model._gate.is_free or model.to_bytes() != before or load(before) != model
     return damage
 
 
@@ -113,7 +113,7 @@ def corrections(tries: int, rng: random.Random) -> int:
         waiting = model.forecast(0.6)
         works = (lambda m=model, t=closed: m.correct(t, 1), lambda m=model, t=waiting: m.expire(t))
         interrupted(works[number % 2], rng.randrange(1, 60))
-        damage += model._gate.empty() or not _loads(model)
+        damage += not model._gate.is_free or not _loads(model)
     return damage
 
 
@@ -152,7 +152,7 @@ def rounds(tries: int, rng: random.Random) -> int:
         length = interrupted(lambda m=whole, c=call, t=same: _called(c, m, t), -1)
         place = rng.randrange(1, length + 1)
         interrupted(lambda m=model, c=call, t=ticket: c(m, t), place)
-        damage += model._gate.empty() or model.to_bytes() not in (before, whole.to_bytes())
+        damage += not model._gate.is_free or model.to_bytes() not in (before, whole.to_bytes())
     return damage
 
 
@@ -183,7 +183,7 @@ def _damaged(name: str, call: Callable[[Any], Any], rng: random.Random) -> bool:
     length = interrupted(lambda: call(whole), -1)
     interrupted(lambda: call(model), rng.randrange(1, length + 1))
     allowed = before.to_bytes(), whole.to_bytes()
-    return model.stream._gate.empty() or model.to_bytes() not in allowed
+    return not model.stream._gate.is_free or model.to_bytes() not in allowed
 
 
 @attack(

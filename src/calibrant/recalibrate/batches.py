@@ -83,7 +83,15 @@ class Batches(Binary):
         return self._mean_one(check.probability(raw))
 
     def _mean_one(self, raw: float, told: list[int] | None = None) -> float:
-        with self._gate:
+        gate = self._gate
+        token = gate.token
+        while True:
+            try:
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        try:
             rows, look = self._rows, None
             if rows.steps is None or self._reads is not None:
                 place, weight, *_ = look = self._peek(raw, told)
@@ -97,6 +105,8 @@ class Batches(Binary):
                 # Learned next, it is a round as it is: nobody looks for it again.
                 self._asked, self._looked, self._how = raw, look, GLANCED
             return mean
+        finally:
+            token.append(None)
 
     def play(self, kind: Any, id: Any, x: Any, time: Any = None) -> Played:
         """Play a log of forecasts and outcomes in its order, as the calls one by one would.

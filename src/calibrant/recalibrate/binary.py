@@ -12,6 +12,7 @@ from calibrant.calibrators.arena import Arena
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.codec import Document
+from calibrant.core.gate import Gate, HandyGate
 from calibrant.core.stateful import Migration
 from calibrant.core.ticket import Ticket
 from calibrant.errors import ForeignTicket
@@ -43,6 +44,7 @@ class Binary(Stream[Ticket]):
         "_spec",
     )  # fmt: skip
 
+    _gate: HandyGate
     _reads: Any
     """How many features an expert reads; None is what a call without context is compared with."""
 
@@ -52,6 +54,7 @@ class Binary(Stream[Ticket]):
         2: version2.migrated,
         3: version3.migrated,
     }
+    _gates: ClassVar[type[Gate]] = HandyGate
     _tickets: ClassVar[Any] = Ticket
     _counters: ClassVar[Any] = Counter
 

@@ -135,42 +135,48 @@ class Recalibrator(Batches):
             raw = check.probability(raw)
         if id is not None or time is not None or self._timed:
             id, time = self._named(id, time)
-        counter = self._counter
-        with self._gate:
+        gate, counter = self._gate, self._counter
+        token = gate.token
+        while True:
             try:
-                rows, row, before = self._rows, self._row, -1
-                words = self._arena.listed or rows.plain_words()
-                if words is not None:
-                    before = words[row + ISSUED]
-                if id is not None:
-                    counter.refuse_open(id)
-                # The spec's program announces a draw in the row ...
-                if words is None:
-                    number, place, weight, mixed, clock = rows.steps.issue_flat(
-                        rows.machine, row, raw
-                    )
-                elif before < rows.capacity:
-                    issue = rows.plain_issue
-                    number, place, weight, mixed, clock = issue(words, words, row, raw)
-                else:
-                    number, place, weight, mixed, clock = rows.announce(row, raw)
-                if number < 0:
-                    rows.check_room(row)
-                # ... and a ticket remembers where it fell: made by hand, for __init__ takes long.
-                ticket = blank(Ticket)
-                ticket._issuer, ticket._number = self._issuer, number
-                ticket._id, ticket._time = number if id is None else id, time
-                ticket._raw, ticket._place, ticket._weight = raw, place, weight
-                ticket._mixed, ticket._clock, ticket._outcome = mixed, clock, None
-                ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
-                if counter.latest is not None:
-                    counter.file_latest()
-                counter.latest = ticket
-                if number >= counter.max_open:
-                    self._expire_old(number + 1)
-            except BaseException:
-                self._withdraw(before)
-                raise
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        try:
+            rows, row, before = self._rows, self._row, -1
+            words = self._arena.listed or rows.plain_words()
+            if words is not None:
+                before = words[row + ISSUED]
+            if id is not None:
+                counter.refuse_open(id)
+            # The spec's program announces a draw in the row ...
+            if words is None:
+                number, place, weight, mixed, clock = rows.steps.issue_flat(rows.machine, row, raw)
+            elif before < rows.capacity:
+                issue = rows.plain_issue
+                number, place, weight, mixed, clock = issue(words, words, row, raw)
+            else:
+                number, place, weight, mixed, clock = rows.announce(row, raw)
+            if number < 0:
+                rows.check_room(row)
+            # ... and a ticket remembers where it fell: made by hand, for __init__ takes long.
+            ticket = blank(Ticket)
+            ticket._issuer, ticket._number = self._issuer, number
+            ticket._id, ticket._time = number if id is None else id, time
+            ticket._raw, ticket._place, ticket._weight = raw, place, weight
+            ticket._mixed, ticket._clock, ticket._outcome = mixed, clock, None
+            ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
+            if counter.latest is not None:
+                counter.file_latest()
+            counter.latest = ticket
+            if number >= counter.max_open:
+                self._expire_old(number + 1)
+        except BaseException:
+            self._withdraw(before)
+            raise
+        finally:
+            token.append(None)
         return ticket
 
     def observe(self, ticket: Ticket | int | str, outcome: int, time: check.When = None) -> Ticket:
@@ -180,32 +186,40 @@ class Recalibrator(Batches):
         """
         if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
-        counter = self._counter
-        with self._gate:
-            found = counter.latest
+        gate, counter = self._gate, self._counter
+        token = gate.token
+        while True:
             try:
-                if found is None or found is not ticket:
-                    found = counter.find(ticket, self._own(ISSUED))
-                if time is not None or self._timed:
-                    self._check_time(time, found)
-                words, told, learn = self._arena.listed, found._time, self._rows.plain_learn
-                if words is None:
-                    self._rows.learn_ticket(self._row, found, outcome)
-                elif found._kept:
-                    self._learn_ticket(found, outcome, words)
-                else:
-                    learn(
-                        words, words, self._row, found._number, found._place, found._weight,
-                        found._mixed, found._raw, 0.0 if told is None else told, outcome,
-                    )  # fmt: skip
-                found._outcome = outcome
-                if found is counter.latest and found._id is found._number:
-                    counter.latest = None
-                else:
-                    counter.close(found)
-            except BaseException:
-                self._close_learned(found, outcome)
-                raise
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        found = counter.latest
+        try:
+            if found is None or found is not ticket:
+                found = counter.find(ticket, self._own(ISSUED))
+            if time is not None or self._timed:
+                self._check_time(time, found)
+            words, told, learn = self._arena.listed, found._time, self._rows.plain_learn
+            if words is None:
+                self._rows.learn_ticket(self._row, found, outcome)
+            elif found._kept:
+                self._learn_ticket(found, outcome, words)
+            else:
+                learn(
+                    words, words, self._row, found._number, found._place, found._weight,
+                    found._mixed, found._raw, 0.0 if told is None else told, outcome,
+                )  # fmt: skip
+            found._outcome = outcome
+            if found is counter.latest and found._id is found._number:
+                counter.latest = None
+            else:
+                counter.close(found)
+        except BaseException:
+            self._close_learned(found, outcome)
+            raise
+        finally:
+            token.append(None)
         return found
 
     def sample_one(self, raw: float) -> float:
@@ -217,7 +231,15 @@ class Recalibrator(Batches):
             raise self._no_time("sample_one, which takes none")
         if type(raw) is not float or not 0.0 <= raw <= 1.0:
             raw = check.probability(raw)
-        with self._gate:
+        gate = self._gate
+        token = gate.token
+        while True:
+            try:
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        try:
             if self._asked is not None:
                 self._note_asked()
             rows = self._rows
@@ -228,6 +250,8 @@ class Recalibrator(Batches):
             else:
                 place = rows.steps.peek_flat(rows.machine, self._row, raw)
             self._asked, self._how = raw, SEEN
+        finally:
+            token.append(None)
         return raw if place & ASIDE else self._issuer.values[place & CELL]
 
     predict_one = sample_one
@@ -246,31 +270,38 @@ class Recalibrator(Batches):
             raw = check.probability(raw)
         if outcome is not ONE and outcome is not ZERO:
             outcome = check.outcome(outcome)
-        with self._gate:
+        gate = self._gate
+        token = gate.token
+        while True:
             try:
-                # Usually this is what was asked for last, and takes no call more than it needs.
-                rows, look, number = self._rows, self._looked, -1
-                if raw == self._asked and not self._notes:
-                    how, row = self._how, self._row
-                    if look is None:
-                        number = rows.steps.learn_flat(rows.machine, row, how, raw, outcome)
-                    elif (words := self._arena.listed) and words[row + ISSUED] < self._most:
-                        commit, (at, w, mixed, clock, seen) = rows.plain_commit, look
-                        if how == SEEN or words[row + ROUNDS] == seen:
-                            number = commit(
-                                words, words, row, at, w, mixed, clock, seen, raw, outcome
-                            )
-                        if number & OFTEN == OFTEN and number > 0:
-                            self._asked = self._looked = None
-                            self._go_over()
-                if number < 0:
-                    self._commit(raw, outcome)
-                elif number >= self._most:
-                    self._expire_old(number + 1)
-                self._asked = None
-            except BaseException:
-                self._expire_old(self._own(ISSUED))
-                raise
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        try:
+            # Usually this is what was asked for last, and takes no call more than it needs.
+            rows, look, number = self._rows, self._looked, -1
+            if raw == self._asked and not self._notes:
+                how, row = self._how, self._row
+                if look is None:
+                    number = rows.steps.learn_flat(rows.machine, row, how, raw, outcome)
+                elif (words := self._arena.listed) and words[row + ISSUED] < self._most:
+                    commit, (at, w, mixed, clock, seen) = rows.plain_commit, look
+                    if how == SEEN or words[row + ROUNDS] == seen:
+                        number = commit(words, words, row, at, w, mixed, clock, seen, raw, outcome)
+                    if number & OFTEN == OFTEN and number > 0:
+                        self._asked = self._looked = None
+                        self._go_over()
+            if number < 0:
+                self._commit(raw, outcome)
+            elif number >= self._most:
+                self._expire_old(number + 1)
+            self._asked = None
+        except BaseException:
+            self._expire_old(self._own(ISSUED))
+            raise
+        finally:
+            token.append(None)
 
     # ------------------------------------------------------------------- batches
 

@@ -68,6 +68,7 @@ class Stream(Intact[TicketT], Stateful):
     filed: ClassVar[bool] = False
     """Whether a journal may keep such streams: tickets as on the desk, all settings in the spec."""
 
+    _gates: ClassVar[type[Gate]] = Gate
     _secret: Secret
 
     def _open(self, arena: Arena, counter: Counter[TicketT]) -> None:
@@ -75,7 +76,7 @@ class Stream(Intact[TicketT], Stateful):
         self._arena, self._counter, self._row = arena, counter, arena.layout.row
         self._notes = NO_NOTES
         self._timed = False
-        self._gate = Gate()
+        self._gate = self._gates()
         self._earlier: tuple[tuple[int, bytes], ...] = ()
         if self._secret.origin != SEED:
             watch(self)
@@ -438,7 +439,7 @@ class Stream(Intact[TicketT], Stateful):
         A stream that another thread was working on at the fork stays as it is: nobody can call
         it in the forked process.
         """
-        if not self._gate.empty():
+        if self._gate.is_free:
             self._earlier = (*self._earlier, (self._own(ISSUED), self._secret))
             self._notes.clear()
             self._secret = secret_of(None, None)

@@ -350,7 +350,7 @@ class Table(KeyedTickets):
 
     def _renew(self) -> None:
         """Throw coins of its own from now on, in a forked process; open tickets stay open."""
-        if not self._gate.empty():
+        if self._gate.is_free:
             self._touch(np.array([*self._numbers.values()], np.int64))
             before = {number: self._issuer(number).fingerprint for number in self._numbers.values()}
             self._earlier |= set(before.values())

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
-from calibrant.core.gate import Gate
+from calibrant.core.gate import HandyGate
 from calibrant.core.stateful import Migration, Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CorruptState, InvalidInput, InvalidType
@@ -128,7 +128,7 @@ class Follower(Stateful):
         self._new: list[tuple[float, int, float, int, float]] = []
         self._logs, self._ordered = [0, 0], True
         self._waits: Words = np.zeros(WAITS, np.int64)
-        self._gate = Gate()
+        self._gate = HandyGate()
 
     # -------------------------------------------------------------------- rounds
 
@@ -152,11 +152,21 @@ class Follower(Stateful):
             raw, cell, mean, outcome = self._checked(raw, forecast, mean, outcome)
         if not 0.0 <= waited < LONGEST:
             waited = check.real(waited, "waited", low=0.0, high=LONGEST, rule="0 or more")
-        with self._gate:
+        gate = self._gate
+        token = gate.token
+        while True:
+            try:
+                del token[0]
+                break
+            except IndexError:
+                gate.wait()
+        try:
             self._new.append((raw, cell, mean, outcome, waited))
             number = self._summed + len(self._new)
             if len(self._new) >= PIECE:
                 self._flush()
+        finally:
+            token.append(None)
         return number
 
     def take_many(
