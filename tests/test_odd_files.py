@@ -362,6 +362,34 @@ def test_a_stray_number_beyond_100_is_a_mistake(
         assert told.endswith(f"got '{stray}'; --on-error skip leaves such rows out")
 
 
+@pytest.mark.parametrize("names", ["prob_0,prob_1", "p_no,p_yes", "prob_1,prob_0"])
+def test_of_two_columns_that_are_opposites_the_one_of_1_is_offered(
+    names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{1 - float(p):.2f},{p},{y}\n" for p, y in rounds())
+    told = refused(capsys, "replay", written(tmp_path / "d.csv", f"{names},y\n" + rows))
+    best = next(name for name in names.split(",") if name[-1] in "1s")
+    assert told.endswith(f"; try --raw {best} --outcome y")
+
+
+def test_quantiles_are_offered_where_outcomes_are_numbers_and_no_name_is_known(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{k}.1,{k}.5,{k}.9,{k}.4\n" for k in range(20, 60))
+    told = refused(capsys, "replay", written(tmp_path / "d.csv", "q10,q50,q90,actual\n" + rows))
+    way = "try --quantiles or --normal, which are for outcomes that are numbers (actual, e.g. 20.4)"
+    assert told.endswith(f"; {way}")
+
+
+def test_classes_that_are_numbered_from_1_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = classes(6).replace(",cat\n", ",1\n").replace(",cow\n", ",2\n").replace(",dog\n", ",3\n")
+    place = written(tmp_path / "d.csv", table)
+    told = refused(capsys, "replay", place, "--proba", "cat,cow,dog", "--outcome", "label")
+    assert told.endswith("got '3'; try numbering the classes from 0, not from 1")
+
+
 def test_lists_in_a_column_of_raw_forecasts_are_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -51,8 +51,6 @@ UNKNOWN: Final = ("na", "n/a", "nan", "null", "none", "unknown", "?", "-", ".")
 """Words for an outcome that is not known."""
 NEGATIONS: Final = ("not", "non", "no", "un", "in", "dis", "never", "nicht", "kein", "pas", "не")
 """What makes the opposite of a word behind it."""
-DRESS: Final = " \"'=[](){},.;?"
-"""Marks around a value that do not change its meaning."""
 PLAIN: Final = ("0", "1", "true", "false")
 """Outcomes that nobody has to be told about."""
 
@@ -176,7 +174,8 @@ def two_values(values: Sequence[Any], name: str = "") -> tuple[str, str] | None:
 
 def _claim(text: str, other: str, name: str) -> tuple[bool, ...]:
     """Return what speaks for a value to be meant by 1, the surest first, beside being rarer."""
-    plain, bare, name = (each.lower().strip(DRESS) for each in (text, other, name))
+    # Marks around a value do not change its meaning.
+    plain, bare, name = (each.lower().strip(" \"'=[](){},.;?") for each in (text, other, name))
     negated = bare.endswith(plain) and bare.removesuffix(plain).strip(" -_") in NEGATIONS
     named = min(len(plain), len(name)) >= FEW and (plain in name or name in plain)
     first, second = LOOSE.numbers([plain, bare]).values
@@ -200,7 +199,7 @@ def advice(sample: Sample, columns: Columns, kind: str) -> str:
         return ""
     words, raw = columns.wording, sample.get(columns.raw, ())
     outcomes = present(sample.get(columns.outcome, ()))
-    if told := _advice_on_numbers(outcomes, present(raw), columns):
+    if told := advice_on_numbers(sample, columns):
         return told
     flags = flags_of_raw(raw, words, kind)
     logs = LOGS if "--logit" in flags and are_logs(raw) else ""
@@ -221,8 +220,9 @@ def are_logs(values: Sequence[Any]) -> bool:
     return len(told) >= FEW and bool((told <= 0.0).all())
 
 
-def _advice_on_numbers(outcomes: Sequence[Any], raw: Sequence[Any], columns: Columns) -> str:
+def advice_on_numbers(sample: Sample, columns: Columns) -> str:
     """Return what to do about outcomes that are numbers beside 0 and 1."""
+    raw, outcomes = (present(sample.get(name, ())) for name in (columns.raw, columns.outcome))
     told = LOOSE.numbers(outcomes).values
     if columns.wording.positive is not None or len(told) < FEW or not np.isfinite(told).all():
         return ""
@@ -273,6 +273,8 @@ def advice_on(
 
     The first rows, if they are told, may say that one value misleads.
     """
+    if columns.vector and column == columns.outcome and shown(value) == str(len(columns.proba)):
+        return "numbering the classes from 0, not from 1"
     if columns.vector or value is None:
         return ""
     if column == columns.raw:

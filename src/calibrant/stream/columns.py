@@ -30,8 +30,6 @@ OUTCOME_NAMES: Final = (
 """Names of outcomes, the surest first; case does not matter."""
 
 
-MOST_LETTERS: Final = 60
-"""Letters of a name that are shown."""
 COLUMNS: Final = [name for name, holds in kinds.options.items() if holds != "numbers"]
 """What columns that only some kinds have are called."""
 
@@ -202,13 +200,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _named(name: str) -> str:
-    """Return a name as it can be shown on a line.
+    """Return what of a name can be shown on a line.
 
     >>> _named("prob"), _named("prob\\x01won"), _named(""), len(_named("x" * 999))
     ('prob', 'prob\\\\x01won', "''", 60)
     """
-    told = (name if name.isprintable() else repr(name)[1:-1]) or "''"
-    return told if len(told) <= MOST_LETTERS else f"{told[: MOST_LETTERS - 3]}..."
+    return ((name if name.isprintable() else repr(name)[1:-1]) or "''")[:60]
 
 
 RULES: Final = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from calibrant.stream.columns import OUTCOME_NAMES, RAW_NAMES, Columns
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.values import EXACT, rounded
 from calibrant.stream.wording import KNOWN, Wording, shown
+
+ZERO: Final = ("_0", "p0", "no", "false", "neg", "negative")
+"""Ends of the names of columns that have the probability of 0."""
 
 
 def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> str:
@@ -33,6 +36,8 @@ def offer(sample: advice.Sample, asked: Mapping[str, Any], words: Wording) -> st
         return "" if raw is None or asked.get("raw") else f"try {shlex.join(['--raw', raw])}"
     if "odds" in raw.lower() and (advice.LOOSE.numbers(sample[raw]).values >= 1.0).all():
         return f"{raw} looks like decimal odds, whose probabilities are 1 divided by them"
+    if numbers := advice.advice_on_numbers(sample, Columns(raw, outcome, wording=words)):
+        return f"try {numbers}"
     flags = advice.flags_of_raw(sample[raw], words)
     two = advice.two_values(sample[outcome], outcome)
     logs = f", and {advice.LOGS}" if "--logit" in flags and advice.are_logs(sample[raw]) else ""
@@ -85,10 +90,10 @@ def has_outcomes(sample: advice.Sample, asked: Mapping[str, Any]) -> bool:
 
 
 def _best_raw(sample: advice.Sample, outcome: str | None) -> str | None:
-    """Return the column that is most like raw forecasts."""
-    scores = {name: _likeness(name, values) for name, values in sample.items() if name != outcome}
-    best = max(scores, key=lambda name: scores[name], default=None)
-    return best if best is not None and scores[best] > 0 else None
+    """Return the column that is most like raw forecasts, and not about 0 if others are alike."""
+    rest = [name for name in sample if name != outcome]
+    rest.sort(key=lambda name: (-_likeness(name, sample[name]), name.lower().endswith(ZERO)))
+    return rest[0] if rest and _likeness(rest[0], sample[rest[0]]) > 0 else None
 
 
 def _likeness(name: str, values: Sequence[Any]) -> int:

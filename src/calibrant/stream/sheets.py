@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any, ClassVar
 from xml.etree.ElementTree import ParseError
-from zipfile import BadZipFile
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from calibrant.errors import MissingExtra, requirement
 from calibrant.stream.dialect import MOST_TITLES, are_names
 from calibrant.stream.failure import Unreadable
 from calibrant.stream.pieces import ArrowPiece, Piece
-from calibrant.stream.readers import LOOKED, Reader, told_apart
+from calibrant.stream.readers import BROKEN, LOOKED, Reader, told_apart
 from calibrant.stream.wording import shown
 
 
@@ -44,7 +43,7 @@ class SheetReader(Reader):
             )
             self._rows_of(rows)
             self._note_formulas()
-        except (KeyError, IndexError, ValueError, ParseError, BadZipFile) as error:
+        except (KeyError, IndexError, ValueError, ParseError, *BROKEN) as error:
             raise Unreadable(f"{self.source.name}: cannot be read: {error}") from error
         if len(self.names) < 2 and others:
             told = f"the first sheet must be the table, got {sheet.title!r} without one"

@@ -19,9 +19,8 @@ PAIRS: Final = (
     ("oui", "non"), ("si", "no"), ("won", "lost"), ("win", "loss"), ("pass", "fail"),
     ("correct", "incorrect"), ("right", "wrong"), ("success", "failure"),
     ("positive", "negative"), ("pos", "neg"), ("good", "bad"), ("on", "off"), ("sí", "no"),
-    ("sim", "não"), ("da", "nu"), ("da", "ne"), ("ano", "ne"), ("tak", "nie"), ("да", "нет"),
-    ("так", "ні"), ("是", "否"), ("はい", "いいえ"), ("wahr", "falsch"), ("vrai", "faux"),
-    ("vero", "falso"), ("verdadero", "falso"), ("✓", "✗"), ("✅", "❌"), ("1", "-1"),
+    ("sim", "não"), ("da", "ne"), ("ano", "ne"), ("tak", "nie"), ("да", "нет"), ("是", "否"),
+    ("はい", "いいえ"), ("wahr", "falsch"), ("vrai", "faux"), ("✓", "✗"), ("✅", "❌"), ("1", "-1"),
 )  # fmt: skip
 """Words for yes and no that go together; which is which is known for the first five only."""
 KNOWN: Final = {word: float(k == 0) for pair in PAIRS[:5] for k, word in enumerate(pair)}

@@ -174,10 +174,9 @@ class Collector:
         That is half the share of pairs in one cell whose two outcomes had other averages.
         """
         counts, sums = self._fine(name)
-        zeros, ones = counts[0::2], counts[1::2]
-        cells = zip(zeros, ones, sums[0::2], sums[1::2], strict=True)
+        cells = zip(counts[0::2], counts[1::2], sums[0::2], sums[1::2], strict=True)
         apart = sum(zero * one for zero, one, low, high in cells if low * one != high * zero)
-        return _over(apart / 2, sum(zeros) * sum(ones))
+        return _over(apart / 2, sum(counts[0::2]) * sum(counts[1::2]))
 
     def exact(self) -> metrics.ExactCells:
         """Return the drawn forecasts by exact value."""
