@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import signal
 import tarfile
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ pytest.importorskip("pyarrow", reason="needs the extra cli")
 from test_ordinary_files import SEED, means, plain, ran, refused, rounds, text, written
 
 from calibrant import Calibrant
+from calibrant.cli import ExitCode
 from calibrant.metrics import auc
 
 __all__ = ["plain"]
@@ -270,16 +273,12 @@ def test_an_archive_is_no_text(
     assert found.endswith(".xlsx, got bytes that are no text")
 
 
-@pytest.mark.parametrize("name", ["d.db", "d.arrow"])
-def test_files_of_other_programs_are_called_what_they_are(
-    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_database_is_called_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    begin, told = {
-        "d.db": (b"SQLite format 3\0\x10", "an SQLite database; export the table as CSV"),
-        "d.arrow": (b"ARROW1\0\0", "an Arrow file; write Parquet"),
-    }[name]
-    (tmp_path / name).write_bytes(begin + bytes(99))
-    assert refused(capsys, "replay", tmp_path / name).endswith(f"got {told}")
+    (tmp_path / "d.db").write_bytes(b"SQLite format 3\0\x10" + bytes(99))
+    told = refused(capsys, "replay", tmp_path / "d.db")
+    assert told.endswith("got an SQLite database; export the table as CSV")
 
 
 def test_what_is_said_to_be_a_workbook_and_is_none_is_one_line(
@@ -288,6 +287,19 @@ def test_what_is_said_to_be_a_workbook_and_is_none_is_one_line(
     pytest.importorskip("openpyxl", reason="needs the extra excel")
     told = refused(capsys, "replay", written(tmp_path / "d.csv", text()), "--format", "xlsx")
     assert told.endswith("d.csv: cannot be read: File is not a zip file")
+
+
+def test_a_signal_that_a_callback_lost_is_no_damage_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lose(*arguments: Any) -> str:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return "error"
+
+    monkeypatch.setattr("calibrant.stream.readers.TextReader._note", lose)
+    assert ran("replay", written(tmp_path / "d.csv", text())) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err.splitlines()[-1] == "calibrant: interrupted"
 
 
 def test_an_empty_file_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,10 @@ def _run() -> int:
         return run()
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else ExitCode.BUG
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, RuntimeError) as error:
+        # While a class is made, Python wraps it.
+        if not isinstance(error.__cause__ or error, KeyboardInterrupt):
+            raise
         # It came before there was a command to guard, such as while modules were loaded.
         print("calibrant: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED

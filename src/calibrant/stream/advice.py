@@ -176,10 +176,9 @@ def _claim(text: str, other: str, name: str) -> tuple[bool, ...]:
     """Return what speaks for a value to be meant by 1, the surest first, beside being rarer."""
     # Marks around a value do not change its meaning.
     plain, bare, name = (each.lower().strip(" \"'=[](){},.;?") for each in (text, other, name))
-    negated = bare.endswith(plain) and bare.removesuffix(plain).strip(" -_") in NEGATIONS
     named = min(len(plain), len(name)) >= FEW and (plain in name or name in plain)
-    first, second = LOOSE.numbers([plain, bare]).values
-    return (plain, bare) in PAIRS, negated, named, bool(first > second)
+    larger = bool(np.diff(LOOSE.numbers([bare, plain]).values) > 0.0)
+    return (plain, bare) in PAIRS, bare.removesuffix(plain).strip(" -_") in NEGATIONS, named, larger
 
 
 def other_value(values: Sequence[Any], positive: str) -> list[str]:

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from calibrant.errors import CalibrantError
 from calibrant.stream.dialect import Dialect
-from calibrant.stream.failure import Unreadable, abandon
+from calibrant.stream.failure import Unreadable, abandon, insist
 from calibrant.stream.pieces import ArrowPiece, FieldsPiece, Piece, encoded, rows_of
 from calibrant.stream.source import Source
 
@@ -128,6 +128,8 @@ class Reader(ABC):
         except BROKEN as error:
             if isinstance(error, CalibrantError):
                 raise
+            # A signal in a callback of Arrow looks like a damaged file.
+            insist()
             told = " ".join(str(error).split()) or type(error).__name__
             if "utf-8" in told.lower() or "utf8" in told.lower():
                 told += "; another encoding? --encoding latin-1"

@@ -59,7 +59,6 @@ WORKBOOK: Final = "xl/workbook.xml"
 OTHERS: Final = {
     b"\xd0\xcf\x11\xe0": "an Excel file of before 2007, or with a password; save it as .xlsx",
     b"sqlite format 3": "an SQLite database; export the table as CSV",
-    b"arrow1": "an Arrow file; write Parquet",
     b"\x89png": "a picture",
     b"\xff\xd8\xff": "a picture",
     b"%pdf-": "a PDF file",

@@ -66,7 +66,8 @@ def accuracy(summary: Summary) -> str:
 
 
 SEEN: Final = 5e-8
-"""From here on a change of the Brier score is seen in the seven digits that are printed at most."""
+"""A change of the Brier score below it is not seen in seven digits, the most that are printed;
+a smaller spread of forecasts is what rounding leaves."""
 MOST_DIGITS: Final = 4
 SMALL_BRIER: Final = 0.01
 """A score below which three digits show little."""
