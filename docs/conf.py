@@ -44,6 +44,7 @@ autodoc_mock_imports = ["pyspark"]  # 400 MB and a Java that docstrings need non
 napoleon_numpy_docstring = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_use_param = False  # several names with one text stay one entry
 napoleon_use_ivar = True
 napoleon_attr_annotations = False
 add_module_names = False

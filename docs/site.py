@@ -13,6 +13,7 @@ import inspect
 import pkgutil
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -204,11 +205,17 @@ def put(place: Path, text: str) -> None:
 
 
 def inside(page: Path, place: Path) -> str:
-    """Return a page whose links lead to pages of the site; others become plain text."""
+    """Return a page whose links lead to pages of the site; others become plain text.
+
+    A number and its sign stay on one line.
+    """
     parts = re.split(r"(^```.*?^```$)", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     up = "../" * (len(place.parts) - 1)
+    link = partial(linked, page=page, up=up)
     return "".join(
-        part if part.startswith("```") else LINK.sub(lambda found: linked(found, page, up), part)
+        part
+        if part.startswith("```")
+        else re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", LINK.sub(link, part))
         for part in parts
     ).replace("](docs/images/", "](images/")
 

@@ -132,6 +132,13 @@ def test_the_security_policy_is_a_page_that_the_front_page_leads_to(source: Path
     assert "](security.md)" in (source / "index.md").read_text()
 
 
+def test_no_line_of_the_site_begins_with_a_percent_sign(source: Path) -> None:
+    for page in source.rglob("*.md"):
+        words = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)
+        assert page.parent.name == "api" or not re.search(r"\d %", words), page.name
+    assert "80\u00a0%" in (source / "index.md").read_text()
+
+
 def test_notebooks_are_stored_without_outputs() -> None:
     notebooks = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
     assert len(notebooks) >= 2
