@@ -87,9 +87,9 @@ class Calibrant(Recalibrator):
         The last stage, as in :class:`Recalibrator`; its rule must learn from the draw alone.
         By default one bucket with the rule ``"refining"``, which is pulled towards what the
         experts say for as long as hedging does not beat them, on a grid that is fine at both
-        ends and follows the stream; on a grid that has not all points of its coarser versions
-        ``"anchored"``, the default before.  With the paper's own rule,
-        ``method="foster_hart"``, more buckets and a prior are needed.
+        ends and follows the stream.  The grids ``"midpoints"``, ``"logit"`` and ``"arcsine"`` lack
+        points of their coarser versions, so with them it is ``"anchored"``, the default of earlier
+        versions.  The paper's own rule, ``method="foster_hart"``, needs more buckets and a prior.
     seed, key, secret, max_open
         As in :class:`Recalibrator`.
 
@@ -99,12 +99,12 @@ class Calibrant(Recalibrator):
     calibrated whatever the outcomes; their loss exceeds the mixture's by little; the mixture's
     exceeds that of any expert, the raw forecast included, by little.
 
-    A late outcome is learned when it comes: the last stage learns it for the draw that was
-    announced, the mixture for what its experts said then (kept to 15 bits) and as one of
-    1 + d if d others wait at a time, the experts for what they would say now and by
-    1/sqrt(1 + d), or less where errors show that those that wait together are alike; for then they
-    tell little more than one.  The number d is what the stream so far lets expect, and the same
-    whatever the outcome is.  A corrected one is amended in the last stage; experts do not unlearn.
+    A late outcome is learned when it comes: by the last stage for the draw that was announced, by
+    the mixture for what its experts said then (kept to 15 bits), as one of 1 + d if d others wait
+    at a time, and by the experts for what they would say now, with 1/sqrt(1 + d) of the step.  They
+    take less where errors show that outcomes that wait together are alike, since these carry
+    little more information than one.  The number d is estimated from the stream so far, and does
+    not depend on the outcome.  A correction is made in the last stage; experts do not unlearn.
 
     Examples
     --------
