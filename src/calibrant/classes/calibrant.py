@@ -56,11 +56,11 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
 
     Notes
     -----
-    Two promises are kept of what is drawn, against every adversary that does not see it before it
-    chooses the class.  ``ticket.confidence`` is calibrated for each class that comes first, as
-    in :class:`TopLabel`; the first class is the one of the mended vector, so that confusions are
+    Two promises hold for what is drawn, against every adversary that chooses the class without
+    seeing the draw.  ``ticket.confidence`` is calibrated for each class that comes first, as
+    in :class:`TopLabel`; the first class is that of the corrected vector, so that confusions are
     put right.  ``ticket.classwise`` is calibrated class by class, as in :class:`OneVsRest`, up to
-    128 classes; above that there is none.  Nothing is promised of ``ticket.mean``.
+    128 classes; above that there is none.  Nothing is promised about ``ticket.mean``.
 
     In the certificate, part k is the number of class k, and part K + 1 + k the confidence where
     class k comes first.  A late outcome counts as one of as many as wait at a time, and experts

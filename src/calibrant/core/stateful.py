@@ -45,8 +45,8 @@ class Stateful(ABC):
     def to_bytes(self, *, authenticate: bytes | None = None) -> bytes:
         """Return the whole state; treat it as secret, for it may hold the key of coins.
 
-        With ``authenticate``, a key of 16 bytes or more, only who has the key can read the state
-        back, and nobody without can have written or altered it.
+        With ``authenticate``, a key of 16 bytes or more, the state can only be read back with that
+        key, and nobody without the key can have written or altered it.
         """
         return sealed(self._bytes(), authenticate)
 

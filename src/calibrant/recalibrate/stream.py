@@ -287,8 +287,8 @@ class Stream(Intact[TicketT], Stateful):
 
         With ``secret=False`` without that: only whoever has the secret can go on from there.  It
         must have been given, as ``secret=``, when the stream was made.  With ``authenticate``, a
-        key of 16 bytes or more, only who has the key can read the state back, and nobody without
-        can have written or altered it.
+        key of 16 bytes or more, the state can only be read back with that key, and nobody without
+        the key can have written or altered it.
         """
         return sealed(self._bytes(secret), authenticate)
 

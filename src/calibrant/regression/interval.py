@@ -57,11 +57,11 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
     -----
     Coverage is right in the long run for any sequence, not given what is known in a round.
 
-    To correct an outcome counts anew what was covered, and so it does the levels of ``blend`` and
-    ``aci_quantile``.  Radii move by one more step, the one of now: exact for ``aci`` where the
-    scale is told.  A score is replaced while it is among the last ones; the range of all scores
-    keeps it, and learners of ``blend`` and ``saocp``, and levels of ``agaci`` and ``dtaci``, keep
-    what they made of it.
+    A correction counts coverage anew, and the levels of ``blend`` and ``aci_quantile`` with it.
+    Radii move by one more step of the present size, which is exact for ``aci`` with a given scale.
+    A score is replaced while it is among the last ones; the range of all scores keeps the wrong
+    one, and learners of ``blend`` and ``saocp``, and levels of ``agaci`` and ``dtaci``, keep what
+    they learned from it.
 
     Safe to call from several threads: every call holds the object's gate.
 
