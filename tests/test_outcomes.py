@@ -455,6 +455,53 @@ def test_an_outcome_that_was_interrupted_counts_if_it_was_learned(chance: float)
     assert at > 10
 
 
+def waiting(kind: Any, stored: bool) -> Any:
+    """Return forecasts of four days that wait, of which two are known to be 1."""
+    made = kind(Recalibrator(seed=1, resolution=3, buckets=2), horizon=3.0)
+    tickets = [made.forecast(0.2 * day, time=float(day)) for day in range(4)]
+    for day in (1, 3):
+        made.observe(tickets[day], 1, day + 0.5)
+    return made.copy() if stored else made
+
+
+TOLD: dict[str, Callable[[Any], Any]] = {
+    "advance": lambda made: made.advance(5.5),
+    "observe": lambda made: made.observe(2, 0, 3.5),
+    "forecast": lambda made: made.forecast(0.4, time=4.5),
+}
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", [WaitForHorizon, PendingUnknown])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("call", TOLD)
+def test_no_outcome_is_lost_or_counted_twice_where_a_call_is_interrupted(
+    kind: Any, stored: bool, call: str
+) -> None:
+    stopped, at = True, stored - 2
+    while stopped:
+        made, at = waiting(kind, stored), at + 3
+        stopped, _ = interrupted(partial(TOLD[call], made), at)
+        found = counted(made) if kind is PendingUnknown else (0,)
+        made.advance(5.5)
+        made.advance(20.0)
+        rec, wait = made.recalibrator, made._wait if kind is PendingUnknown else made
+        # A forecast that was interrupted may have been made, and nobody was told.
+        assert rec.issued - rec.rounds <= (call == "forecast")
+        assert wait.lost == made.waiting == 0
+        if kind is PendingUnknown:
+            assert counted(made) == (found[0], 2, found[0] - 2, 0)
+    assert at > 30
+
+
+def counted(made: Any) -> tuple[int, ...]:
+    """Return what is known of all forecasts: how many, ones, zeros and unknown ones."""
+    rounds, ones, zeros = made._counts.sum(axis=0).tolist()
+    entries = made._wait._entries.values()
+    assert rounds - ones - zeros == sum(entry.outcome is None for entry in entries)
+    return rounds, ones, zeros, rounds - ones - zeros
+
+
 class Elsewhere:
     """A forecaster that is no stream, and may be interrupted after it learned."""
 

@@ -256,8 +256,7 @@ class Monitor(Stateful):
         chains, lag = list(self._chains), len(self._chains)
         for start in range(min(lag, len(values))):
             k = (self._rounds - self._before + start) % lag
-            part = values[start::lag], told[start::lag]
-            chains[k] = _followed(chains[k], *part, compile)
+            chains[k] = _followed(chains[k], values[start::lag], told[start::lag], compile)
         self._chains, self._rounds = chains, self._rounds + len(values)
 
     def skip(self, rounds: int) -> None:

@@ -12,7 +12,7 @@ from calibrant.core.codec import Document
 from calibrant.core.place import bucket
 from calibrant.core.ticket import Ticket
 from calibrant.metrics import binomial_band
-from calibrant.outcomes.wait import Around, Forecaster, WaitForHorizon
+from calibrant.outcomes.wait import Around, Forecaster, WaitForHorizon, Waiting
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,16 @@ class PendingUnknown(Around):
     def forecast(self, raw: float, *, time: check.Time, id: str | None = None) -> Ticket:
         """Announce a forecast; what is due by then is learned first."""
         with self._gate:
-            self._wait._checked(raw, time, id)
+            value, _ = self._wait._checked(raw, time, id)
             self._advance(time)
-            ticket = self._wait.forecast(raw, time=time, id=id)
-            self._counts[bucket(ticket.raw, self.buckets), 0] += 1
+            place, waiting = bucket(value, self.buckets), self.waiting
+            try:
+                ticket = self._wait.forecast(raw, time=time, id=id)
+            except BaseException:
+                if self.waiting > waiting:
+                    self._counts[place, 0] += 1
+                raise
+            self._counts[place, 0] += 1
         return ticket
 
     def observe(self, ticket: Ticket | int | str, outcome: int, time: check.Time) -> Ticket | None:
@@ -132,9 +138,15 @@ class PendingUnknown(Around):
         Returns what :meth:`WaitForHorizon.observe` does.
         """
         with self._gate:
-            found = self._wait.observe(ticket, outcome, time)
-            _, entry = self._wait.find(ticket)
-            self._counts[bucket(entry.raw, self.buckets), 1 if entry.outcome else 2] += 1
+            (name, before), entries = self._wait.find(ticket), self._wait._entries
+            place = bucket(before.raw, self.buckets)
+            try:
+                found = self._wait.observe(ticket, outcome, time)
+            except BaseException:
+                if entries[name].outcome is not before.outcome:
+                    self._counts[place, 1 if entries[name].outcome else 2] += 1
+                raise
+            self._counts[place, 1 if entries[name].outcome else 2] += 1
         return found
 
     def advance(self, time: check.Time) -> list[Ticket]:
@@ -144,12 +156,24 @@ class PendingUnknown(Around):
 
     def _advance(self, time: check.Time) -> list[Ticket]:
         when = check.moment(time)
-        entries = [self._wait.find(name)[1] for name in self._wait.due(when)]
-        settled = self._wait.advance(when)
-        for entry in entries:
-            if entry.outcome is None:
-                self._counts[bucket(entry.raw, self.buckets), 2] += 1
+        due = {name: self._wait.find(name)[1] for name in self._wait.due(when)}
+        try:
+            settled = self._wait.advance(when)
+            self._count(due)
+        except BaseException:
+            # The rest of what was settled before the interrupt.
+            self._count(due)
+            raise
         return settled
+
+    def _count(self, due: dict[int | str, Waiting]) -> None:
+        """Count what is settled as known, and forget that it was due."""
+        for name in [*due]:
+            place, known = bucket(due[name].raw, self.buckets), due[name].outcome is not None
+            if name not in self._wait._entries:
+                # No call between these.
+                self._counts[place, 2] += not known
+                del due[name]
 
     def bounds(self, raw: float | None = None) -> RateBounds:
         """Return what is known of the bucket of ``raw``, or of all forecasts."""

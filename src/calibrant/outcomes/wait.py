@@ -195,9 +195,10 @@ class WaitForHorizon(Around):
         with self._gate:
             value, now = self._checked(raw, time, id)
             self._advance(now)
+            entry = Waiting(now, value, None)
             ticket = self._recalibrator.forecast(value, id=id, time=now)
-            self._entries[ticket.id] = Waiting(now, value, None)
-            self._handed_out[ticket.id] = ticket
+            name = ticket.id
+            self._entries[name], self._handed_out[name] = entry, ticket
         return ticket
 
     def _checked(self, raw: Any, time: Any, id: Any) -> tuple[float, float]:
@@ -246,12 +247,16 @@ class WaitForHorizon(Around):
             how, due = SETTLED, entry.time + self.horizon
             try:
                 settled.append(self._recalibrator.observe(ticket, entry.outcome or 0, time=due))
+            except errors.RepeatedTicket:
+                # Learned already: an interrupt came before that was noted here.
+                settled += [ticket] if isinstance(ticket, Ticket) else []
             except errors.TicketError:
-                self.lost, how = self.lost + 1, EXPIRED
-            # Only now: an interrupt before leaves what was not learned waiting.
-            del self._entries[name]
+                how = EXPIRED
             note(self._closed, name, how)
             self._handed_out.pop(name, None)
+            # Only now, and no call between these: interrupted before, all is done again.
+            self.lost += how is EXPIRED
+            del self._entries[name]
         self.clock = now
         return settled
 
