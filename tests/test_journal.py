@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import datetime
 import inspect
@@ -11,6 +12,7 @@ import os
 import pickle
 import random
 import sqlite3
+import sys
 import threading
 from enum import Enum
 from fractions import Fraction
@@ -20,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from interrupting import Interrupting, Stop, after_call
 
 from calibrant import Calibrant, Journal, Recalibrator, Table, load
 from calibrant.classes import ClassCalibrant
@@ -39,6 +42,7 @@ from calibrant.errors import (
 )
 from calibrant.journal import journal as home
 from calibrant.journal import ledger as ledgers
+from calibrant.journal import sqlite
 from calibrant.journal.events import Asked
 from calibrant.journal.ledger import Ledger
 from calibrant.journal.seen import Seen
@@ -800,3 +804,36 @@ def test_what_was_added_is_seen_and_little_else() -> None:
         seen.add((1, 0, str(k)))
     assert all((1, 0, str(k)) in seen for k in range(50_000))
     assert sum((1, 1, str(k)) in seen for k in range(10_000)) < 400
+
+
+class Between(Interrupting):
+    """A trace that stops the program in the steps of ``with``, or where the database was asked."""
+
+    def __call__(self, frame: Any, event: str, told: object) -> object:
+        if frame.f_code.co_filename not in (contextlib.__file__, sqlite.__file__):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
+            self.pass_by()
+        return self
+
+
+def test_an_interrupted_call_lets_go_of_the_log_while_its_error_is_handled(file: Path) -> None:
+    stopped, at = True, 0
+    with Journal(file, pattern(seed=1)) as journal, Journal(file, pattern(seed=1)) as beside:
+        while stopped:
+            stopped, at = False, at + 1
+            sys.settrace(Between(at))
+            try:
+                journal.forecast("a", 0.3, id=f"{at}")
+            except Stop:
+                sys.settrace(None)
+                stopped = True
+                # Whoever handles an error holds the frames that it went through.
+                assert not journal._store._write.in_transaction
+                assert beside.forecast("a", 0.4, id=f"beside {at}").raw == 0.4
+                assert journal.forecast("a", 0.3, id=f"{at}").raw == 0.3
+            finally:
+                sys.settrace(None)
+        assert at > 3
+        assert journal.verify() == 2 * at - 1

@@ -378,26 +378,29 @@ class Journal:
         """Do something at this process's turn, with the log as it stands then."""
         with self._turn:
             self._after_fork()
-            ledger, self._ledger = self._ledger, None
-            with self._store.writing():
-                new = ledger is None
-                ledger = Ledger(self._store) if ledger is None else ledger
-                ledger.catch_up()
-                if new and self._compiled:
-                    self._fold(ledger).model.compile()
-                before = ledger.seq
-                try:
-                    done = work(ledger)
-                except REFUSED:
-                    self._ledger = ledger if ledger.seq == before else None
-                    raise
-                if self._own and self._own + ledger.tail >= EVERY:
-                    take_snapshots(self._store, ledger, self._since)
-                    self._own = ledger.tail = 0
+            known, self._ledger = self._ledger, None
+            ledger, done = self._store.write(lambda: self._done(work, known))
             ledger.forget_fresh()
             # Only now: what was applied before an error may not be on disk.
             self._ledger = ledger
             return done
+
+    def _done(self, work: Callable[[Ledger], Done], known: Ledger | None) -> tuple[Ledger, Done]:
+        """Do something with the log as it stands, and return the ledger that did."""
+        ledger = Ledger(self._store) if known is None else known
+        ledger.catch_up()
+        if known is None and self._compiled:
+            self._fold(ledger).model.compile()
+        before = ledger.seq
+        try:
+            done = work(ledger)
+        except REFUSED:
+            self._ledger = ledger if ledger.seq == before else None
+            raise
+        if self._own and self._own + ledger.tail >= EVERY:
+            take_snapshots(self._store, ledger, self._since)
+            self._own = ledger.tail = 0
+        return ledger, done
 
     def _after_fork(self) -> None:
         """Open the file again in a forked process: connections and coins are not inherited."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Final
 
@@ -143,9 +143,7 @@ class PostgresStore(Store):
             self._reading.execute("set jit = off")
         return self._reading
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Be the only writer for a while; what was written then is on disk, or none of it is."""
+    def _writing(self) -> Generator[None, None, None]:
         with naming(), self._turn:
             write = self._connection()
             if self._alone and self._epoch is None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, ClassVar, Final
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar, Final, TypeVar
 
 from calibrant.errors import CorruptState, NotStored
 from calibrant.journal.events import STATE, Event
@@ -14,6 +14,7 @@ from calibrant.journal.schema import MIGRATIONS, VERSION, schema
 from calibrant.journal.store import PAGE, Line, Moment, Named, Pass, Snapshot
 from calibrant.journal.vault import Vault, is_sealed
 
+Done = TypeVar("Done")
 COLUMNS: Final = "seq, stream, kind, id, key, x, time, answer, code, more"
 EVENT: Final = f"select {COLUMNS} from event"
 KEPT: Final = 2
@@ -45,9 +46,33 @@ class Store(ABC):
     vault: Vault
     _left = False
 
-    @abstractmethod
-    def writing(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def writing(self) -> Iterator[None]:
         """Be the only writer for a while; what was written then is on disk, or none of it is."""
+        yield from self._writing()
+
+    def write(self, work: Callable[[], Done]) -> Done:
+        """Do something within :meth:`writing`, which ends at once if an interrupt comes anywhere.
+
+        One that came between the steps of ``with`` would leave it open for as long as somebody
+        holds the traceback.
+        """
+        steps = self._writing()
+        try:
+            next(steps)
+            try:
+                done = work()
+            except BaseException as error:
+                steps.throw(error)
+                raise
+            next(steps, None)
+            return done
+        finally:
+            steps.close()
+
+    @abstractmethod
+    def _writing(self) -> Generator[None, None, None]:
+        """Begin to write, and end it once the only step is taken up."""
 
     @abstractmethod
     def find(self, wanted: Iterable[Named]) -> dict[Named, Event]:

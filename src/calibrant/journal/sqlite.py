@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -98,12 +98,10 @@ class SqliteStore(Store):
             elif ("schema",) not in there:
                 raise CorruptState(f"{self.path} must be a journal, got another database")
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Be the only writer for a while; what was written then is on disk, or none of it is."""
+    def _writing(self) -> Generator[None, None, None]:
         with naming(self.path), self._turn:
-            self._write.execute("begin immediate")
             try:
+                self._write.execute("begin immediate")
                 yield
                 self._write.execute("commit")
             except BaseException:
