@@ -374,3 +374,27 @@ def test_a_state_with_sums_of_other_sizes_is_refused() -> None:
     arrays = stored.arrays | {"waits": np.zeros(3, np.int64)}
     with pytest.raises(CorruptState, match="sums of other sizes"):
         Follower.from_bytes(Document("follower", stored.settings, arrays).to_bytes())
+
+
+BAD: list[tuple[Any, ...]] = [
+    (0.3, 0.5, 0.4, 0, "x"),
+    (0.3, 0.5, 0.4, 0, None),
+    ("a", 0.5, 0.4, 0, 0.0),
+    (0.3, [], 0.4, 0, 0.0),
+    (0.3, 0.5, "a", 0, 0.0),
+    (0.3, 0.5, 0.4, [], 0.0),
+]
+
+
+@pytest.mark.parametrize("told", BAD)
+def test_one_round_and_many_refuse_the_same_values(told: tuple[Any, ...]) -> None:
+    follower = Follower([0.0, 0.5, 1.0])
+    before = follower.to_bytes()
+    with pytest.raises(InvalidType) as one:
+        follower.take(*told)
+    with pytest.raises(InvalidType) as many:
+        follower.take_many(*([value] for value in told))
+    assert str(one.value) == str(many.value)
+    with pytest.raises(InvalidInput, match="arrays must be of one length, got: raw has 1, forec"):
+        follower.take_many([0.3], [0.5, 0.5], [0.4], [1], [0.0])
+    assert follower.to_bytes() == before

@@ -310,9 +310,12 @@ class WaitForHorizon(Around):
     def _restore(self, document: Document) -> None:
         s = document.settings
         self._begin(float.fromhex(s["horizon"]))
-        self.clock = None if s["clock"] is None else float.fromhex(s["clock"])
+        self.clock = None if s["clock"] is None else check.moment(float.fromhex(s["clock"]))
         self.lost = check.whole(s["lost"], "lost")
-        self._entries = {name: _entry(*rest) for name, *rest in s["entries"]}
+        self._entries = {checked_id(name): _entry(*rest) for name, *rest in s["entries"]}
+        times = [entry.time for entry in self._entries.values()]
+        if len(times) < len(s["entries"]) or times != sorted(times):
+            raise ValueError("forecasts that share an id, or that were not made in this order")
 
     def __repr__(self) -> str:
         told = f"horizon={self.horizon:g}, {self.waiting} wait"
@@ -327,7 +330,7 @@ class WaitForHorizon(Around):
 
 def _entry(time: str, raw: str, outcome: int | None) -> Waiting:
     told = None if outcome is None else check.outcome(outcome)
-    return Waiting(float.fromhex(time), check.probability(float.fromhex(raw)), told)
+    return Waiting(check.moment(float.fromhex(time)), check.probability(float.fromhex(raw)), told)
 
 
 DOMAIN: Final = 0x0B5E

@@ -150,7 +150,7 @@ class Follower(Stateful):
         plain = type(raw) is float is type(mean) and (outcome == 0 or outcome == 1)
         if cell < 0 or not plain or not (0.0 <= raw <= 1.0 and 0.0 <= mean <= 1.0):
             raw, cell, mean, outcome = self._checked(raw, forecast, mean, outcome)
-        if not 0.0 <= waited < LONGEST:
+        if type(waited) is not float or not 0.0 <= waited < LONGEST:
             waited = check.real(waited, "waited", low=0.0, high=LONGEST, rule="0 or more")
         gate = self._gate
         token = gate.token
@@ -178,11 +178,13 @@ class Follower(Stateful):
         waited: Sequence[float],
     ) -> int:
         """Add rounds in their order, as :meth:`take` does one; return how many there are then."""
+        check.same_length(raw=raw, forecast=forecast, mean=mean, outcome=outcome, waited=waited)
         cells = self._cells
-        found = [cells.get(value, -1) for value in forecast]
+        found = [cells.get(value, -1) if type(value) is float else -1 for value in forecast]
         rows = list(zip(raw, found, mean, outcome, waited, strict=True))
         for k, (x, cell, m, y, late) in enumerate(rows):
-            plain = cell >= 0 and 0.0 <= x <= 1.0 and 0.0 <= m <= 1.0 and (y == 0 or y == 1)
+            plain = cell >= 0 and type(x) is float is type(m) and type(late) is float
+            plain = plain and 0.0 <= x <= 1.0 and 0.0 <= m <= 1.0 and (y == 0 or y == 1)
             if not (plain and 0.0 <= late < LONGEST):
                 late = check.real(late, "waited", low=0.0, high=LONGEST, rule="0 or more")
                 rows[k] = *self._checked(x, forecast[k], m, y), late
