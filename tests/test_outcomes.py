@@ -31,6 +31,7 @@ from calibrant.errors import (
 )
 from calibrant.metrics import binomial_band
 from calibrant.outcomes import ObservedOnly, PendingUnknown, WaitForHorizon
+from calibrant.recalibrate import closed
 from calibrant.recalibrate.corrections import CORRECTED
 
 pytestmark = pytest.mark.base
@@ -682,3 +683,16 @@ def test_waiting_promises_what_the_rule_proves_about_late_outcomes(method, promi
         waiting.observe(waiting.forecast(0.4, time=float(k)), k % 2, time=float(k))
     assert rec.certificate().delay == 3
     assert bool(rec.certificate().bounds) is promises
+
+
+def test_of_settled_tickets_only_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(closed, "CLOSED", 2)
+    made = WaitForHorizon(Recalibrator(seed=1), HORIZON)
+    for day, name in enumerate("abcd"):
+        made.forecast(0.5, time=10.0 * day, id=name)
+    made.advance(100.0)
+    with pytest.raises(UnknownTicket):
+        made.observe("b", 1, time=100.0)
+    for name in "cd":
+        with pytest.raises(RepeatedTicket):
+            made.observe(name, 1, time=100.0)

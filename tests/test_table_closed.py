@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import pytest
@@ -193,3 +194,21 @@ def test_a_key_of_which_nothing_is_remembered_any_more_takes_no_room(
     assert len(table._closed.rows) == table._closed.count == 2
     refusal(ExpiredTicket, table.observe, ("d", 0), 1)
     refusal(RepeatedTicket, table.observe, ("a", 0), 1)
+
+
+KEPT: dict[str, Any] = {
+    "names": lambda closed, k: closed.note_name(module.NAMED + k, module.SETTLED),
+    "numbers of one row": lambda closed, k: closed.note_number(0, k),
+    "numbers of many rows": lambda closed, k: closed.note_number(k % 50_000, k),
+}
+
+
+@pytest.mark.parametrize("what", KEPT)
+def test_forgetting_the_oldest_takes_about_as_long_as_remembering(what: str) -> None:
+    closed, took = module.KeyedClosed(), []
+    for first in (0, module.CLOSED):
+        begun = time.thread_time()
+        for k in range(first, first + module.CLOSED):
+            KEPT[what](closed, k)
+        took.append(time.thread_time() - begun)
+    assert took[1] < 8 * took[0]

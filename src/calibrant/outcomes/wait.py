@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import abstractmethod
+from collections import OrderedDict
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
@@ -181,7 +182,7 @@ class WaitForHorizon(Around):
         # The tickets themselves, so that callers see what became of theirs; not stored.
         self._handed_out: dict[int | str, Ticket] = {}
         # What became of those whose horizon has passed; not stored either.
-        self._closed: dict[int | str, str] = {}
+        self._closed: OrderedDict[int | str, str] = OrderedDict()
         self.clock: float | None = None
         self.lost = 0
 

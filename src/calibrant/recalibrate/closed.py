@@ -3,10 +3,14 @@
 Numbers tell nearly all: one that was given out is settled, or expired if it is too old.  Remembered
 is what numbers do not tell: names, and tickets that expired before their time.  No part of a state:
 what is stored, copied or pickled knows the numbers alone.
+
+The oldest is forgotten first.  A plain dictionary looks for that behind the gaps that the earlier
+ones left, further with each; an ``OrderedDict`` knows it.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, Final
 
 from calibrant.errors import ExpiredTicket, RepeatedTicket, TicketError, UnknownTicket
@@ -18,11 +22,11 @@ SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
 
 
-def note(closed: dict[Any, str], key: Any, how: str) -> None:
+def note(closed: OrderedDict[Any, str], key: Any, how: str) -> None:
     """Remember what became of a ticket, and of that many others only."""
     closed.pop(key, None)
     while len(closed) >= CLOSED:
-        del closed[next(iter(closed))]
+        closed.popitem(last=False)
     closed[key] = how
 
 
@@ -71,8 +75,8 @@ class KeyedClosed:
     __slots__ = ("count", "names", "rows")
 
     def __init__(self) -> None:
-        self.names: dict[int, str] = {}
-        self.rows: dict[int, dict[int, None]] = {}
+        self.names: OrderedDict[int, str] = OrderedDict()
+        self.rows: OrderedDict[int, OrderedDict[int, None]] = OrderedDict()
         self.count = 0
 
     def note_name(self, key: int, how: str) -> None:
@@ -82,14 +86,14 @@ class KeyedClosed:
 
     def note_number(self, row: int, number: int) -> None:
         """Remember that a ticket expired before its time."""
-        numbers = self.rows.pop(row, None) or {}
+        numbers = self.rows.pop(row, None) or OrderedDict()
         self.count -= len(numbers)
         numbers[number] = None
         self.rows[row] = numbers
         self.count += len(numbers)
         while self.count > CLOSED:
             first = next(iter(self.rows))
-            del self.rows[first][next(iter(self.rows[first]))]
+            self.rows[first].popitem(last=False)
             self.count -= 1
             if not self.rows[first]:
                 del self.rows[first]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from calibrant.recalibrate.closed import EXPIRED, SETTLED, not_open, note, told_
 from calibrant.recalibrate.corrections import Corrections
 
 NO_WORDS: Final = np.empty(0, np.int64)
-NOTHING_CLOSED: Final[dict[int, str]] = {}
+NOTHING_CLOSED: Final[OrderedDict[int, str]] = OrderedDict()
 NOBODY: Final[frozenset[str]] = frozenset()
 """What streams without a closed name, and without earlier owners, have in common."""
 
@@ -294,7 +295,7 @@ class Counter(Generic[TicketT]):
 
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of that many others only."""
-        closed = self._closed = self._closed or {}
+        closed = self._closed = self._closed or OrderedDict()
         if self.noted is not None:
             self.noted.append((key, closed.get(key)))
         note(closed, key, how)
