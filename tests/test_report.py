@@ -312,6 +312,14 @@ def test_forecasts_that_differ_by_little_have_a_ranking() -> None:
     assert "ranking unchanged: AUC" in said
 
 
+def test_nothing_is_called_closer_that_is_not_in_the_digits_printed() -> None:
+    said = headline(told(Group(0.446, 0.45, 0.6, 4000)))
+    assert "Cases you gave 45 % came true 60 % of the time." in said
+    assert "calibrant gives them 45 %, still off" in said
+    said = headline(told(Group(0.446, 0.5, 0.6, 4000)))
+    assert "calibrant gives them 50 %, closer but not there yet" in said
+
+
 def test_nothing_above_the_fold_speaks_of_c2() -> None:
     for groups, _ in SENTENCES.values():
         summary = told(*groups)

@@ -239,7 +239,8 @@ def _remark(row: BucketRow, summary: Summary, *, elsewhere: bool) -> str:
     if close:
         steps = "" if rule == SPLITS else f" of {resolution} steps"
         return f", as close as its grid{steps} allows"
-    return ", closer but not there yet" if after < before else ", still off"
+    raw, _, now = percents(row.mean_raw, row.rate, row.mean_forecast)
+    return ", closer but not there yet" if after < before and raw != now else ", still off"
 
 
 def percents(*values: float) -> list[str]:
