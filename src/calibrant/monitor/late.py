@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeAlias
 
@@ -137,7 +137,7 @@ class LateWatch(Stateful):
 
     __slots__ = (
         "_fast", "_gate", "_issued", "_limit", "_missing", "_moments", "_open", "_ready", "_rung",
-        "_stride", "_watch",
+        "_stride", "_undo", "_watch",
     )  # fmt: skip
 
     def __init__(self, watch: Watcher | None = None, *, horizon: int = 1000) -> None:
@@ -155,6 +155,7 @@ class LateWatch(Stateful):
         self._rung: dict[str, tuple[int, float, int]] = {}
         self._ready: list[_Ready] = []
         self._fast: bool | None = None
+        self._undo: dict[int, _Waiting] | None = None
         self._gate = Gate()
 
     def compile(self) -> Self:
@@ -217,7 +218,8 @@ class LateWatch(Stateful):
         check.refuse_first(~((flat >= 0.0) & (flat <= 1.0)), flat, "values", "in [0, 1]")
         with self._gate:
             kept = [(each, each._kept()) for each in self._monitors().values()]
-            waiting, ready, issued = dict(self._open), list(self._ready), self._issued
+            undo: dict[int, _Waiting] = {}
+            ready, issued, self._undo = list(self._ready), self._issued, undo
             moments, stride, rung, missing = self._moments, self._stride, self._rung, self._missing
             try:
                 for announced, said, number in zip(values, told, of, strict=True):
@@ -228,10 +230,14 @@ class LateWatch(Stateful):
             except BaseException:
                 for each, before in kept:
                     each._put_back(before)
-                self._open, self._ready, self._issued = waiting, ready, issued
+                waiting = sorted((self._open | undo).items())
+                self._open = {number: each for number, each in waiting if number < issued}
+                self._ready, self._issued = ready, issued
                 self._moments, self._stride = moments, stride
                 self._rung, self._missing = rung, missing
                 raise
+            finally:
+                self._undo = None
 
     def observe(self, number: int, outcome: int) -> bool:
         """Note an outcome; return whether it counts, which it does not if it came too late.
@@ -263,6 +269,7 @@ class LateWatch(Stateful):
     def _change(self, changes: dict[int, _Waiting], issued: int) -> None:
         """Take in what is new; interrupted while forecasts are judged, go on where that was."""
         before = self._issued
+        self._remember(changes)
         try:
             # No call between these.
             self._open |= changes
@@ -272,12 +279,20 @@ class LateWatch(Stateful):
             self._judge_first(before)
             raise
 
+    def _remember(self, numbers: Iterable[int]) -> None:
+        """Know how forecasts waited that change in a batch, which may have to be undone."""
+        if self._undo is not None:
+            for number in numbers:
+                if number in self._open:
+                    self._undo.setdefault(number, self._open[number])
+
     def _judge_first(self, issued: int) -> None:
         # Those that wait are the latest, all of them.
         for first in range(self._issued - len(self._open), self._issued):
             waiting = self._open[first]
             if waiting.outcome is None:
                 return
+            self._remember([first])
             if waiting.outcome == MISSING:
                 self._missing += 1
                 del self._open[first]
@@ -427,7 +442,7 @@ class LateWatch(Stateful):
         data = arrays["watch"].astype("<i8").tobytes()[: s["bytes"]]
         watch: type[Watcher] = Monitor if kind_of(data) == Monitor.kind else Watch
         self._watch, self._gate = watch.from_bytes(data), Gate()
-        self._ready, self._fast = [], None
+        self._ready, self._fast, self._undo = [], None, None
         self._horizon(s["horizon"])
         self._issued, self._missing = (check.whole(s[n], n) for n in ("issued", "missing"))
         self._stride = check.whole(s["stride"], "stride", low=1)
