@@ -39,6 +39,16 @@ def test_a_table_of_the_pattern_takes_bodies_of_then(version: str, name: str) ->
     assert answers(table) == expected(version, name)
 
 
+def test_an_interrupt_after_a_table_became_that_of_then_undoes_nothing_later() -> None:
+    bodies, table = stored(VERSIONS[0], "calibrant"), Table(pattern("calibrant"), seed=SEED)
+    # As if the interrupt came where `with` ends, and somebody held the traceback for a while.
+    held = table._as_before_if_refused()
+    held.__enter__()
+    table.take(list(bodies), list(bodies.values()))
+    del held
+    assert answers(table) == expected(VERSIONS[0], "calibrant")
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_streams_in_a_store_come_back_as_they_were_written(version: str, name: str) -> None:

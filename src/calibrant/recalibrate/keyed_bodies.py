@@ -228,6 +228,9 @@ class KeyedBodies(KeyedBatches):
         corrections, tiers, stamps = self._corrections, self._tiers, self._stamps
         try:
             yield
+        except GeneratorExit:
+            # Interrupted once all was done: nothing is undone when the last traceback goes.
+            raise
         except BaseException:
             if self._spec is not spec:
                 self._spec, self._desk, self._keys, self._free = spec, desk, keys, free
