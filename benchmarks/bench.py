@@ -148,7 +148,7 @@ PARTS = (
     Part("speed", "river", ("benchmarks", "river_overhead"), ("--quick",), peers=True),
     Part("speed", "frames", ("benchmarks", "frames"), ("--quick",), peers=True),
     BESIDE["speed"],
-    Part("memory", "floor", ("benchmarks", "floor"), ("--quick",), stores=False),
+    Part("memory", "floor", ("benchmarks", "floor"), ("--quick",)),
     BESIDE["memory"],
     Part("scale", "tables", ("benchmarks.tables",), ("--events", "200000", "--keys", "2000")),
     Part("scale", "capacity", ("benchmarks.capacity",), CAPACITY, stores=False),

@@ -17,7 +17,7 @@ NAMES = sorted(EVERYONE)
 def shown(ticket: Any) -> list[str]:
     """Return every name that a ticket shows and that is no call."""
     names = [name for name in dir(ticket) if not name.startswith("_")]
-    gone = {"aside", "middle"}  # Old names, which warn.
+    gone = {"aside", "middle", "front"}  # Old names, which warn.
     return [n for n in names if n not in gone and not callable(getattr(type(ticket), n))]
 
 
