@@ -53,12 +53,13 @@ def test_no_code_of_python_runs_where_a_gate_is_passed() -> None:
     def trace(frame: Any, event: str, told: object) -> None:
         seen.append(frame.f_code.co_name)
 
+    kept = sys.gettrace()
     sys.settrace(trace)
     try:
         with gate:
             gate.qsize()
     finally:
-        sys.settrace(None)
+        sys.settrace(kept)
     assert (seen, gate.qsize()) == ([], 1)
 
 
@@ -68,12 +69,13 @@ def test_no_call_comes_between_taking_the_token_of_a_handy_gate_and_passing_it()
     def trace(frame: Any, event: str, told: object) -> None:
         seen.append(frame.f_code.co_name)
 
+    kept = sys.gettrace()
     sys.settrace(trace)
     try:
         with gate:
             gate.qsize()
     finally:
-        sys.settrace(None)
+        sys.settrace(kept)
     assert seen == ["__enter__"]
     assert (gate.token, gate.qsize()) == ([], 1)
     names = [each.opname for each in dis.get_instructions(HandyGate.__enter__)]

@@ -819,7 +819,7 @@ class Between(Interrupting):
 
 
 def test_an_interrupted_call_lets_go_of_the_log_while_its_error_is_handled(file: Path) -> None:
-    stopped, at = True, 0
+    stopped, at, kept = True, 0, sys.gettrace()
     with Journal(file, pattern(seed=1)) as journal, Journal(file, pattern(seed=1)) as beside:
         while stopped:
             stopped, at = False, at + 1
@@ -827,13 +827,13 @@ def test_an_interrupted_call_lets_go_of_the_log_while_its_error_is_handled(file:
             try:
                 journal.forecast("a", 0.3, id=f"{at}")
             except Stop:
-                sys.settrace(None)
+                sys.settrace(kept)
                 stopped = True
                 # Whoever handles an error holds the frames that it went through.
                 assert not journal._store._write.in_transaction
                 assert beside.forecast("a", 0.4, id=f"beside {at}").raw == 0.4
                 assert journal.forecast("a", 0.3, id=f"{at}").raw == 0.3
             finally:
-                sys.settrace(None)
+                sys.settrace(kept)
         assert at > 3
         assert journal.verify() == 2 * at - 1

@@ -128,7 +128,7 @@ SKLEARN: dict[str, Any] = {
 
 COLLECTOR: dict[str, Any] = {
     name: lambda made, name=name: getattr(made, name)("mean")
-    for name in ("buckets", "smooth", "ranking", "counts", "log_loss")
+    for name in ("buckets", "smooth", "ranking", "unsure", "counts", "log_loss")
 } | {
     "nearest": lambda made: made.nearest(np.array([0.3])),
     "windows": lambda made: made.windows(0),
