@@ -430,3 +430,19 @@ def test_two_keys_never_share_a_number() -> None:
     document.arrays["counts"][2] = 2
     with pytest.raises(CorruptState, match="state must be of a "):
         GroupWatch.from_bytes(document.to_bytes())
+
+
+def test_a_restart_that_is_interrupted_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = followed([("a", 0.2, 1), ("b", 0.3, 0), ("c", 0.4, 1)])
+    before, seated = watch.to_bytes(), watch._seated
+
+    def stops(number: int, rounds: int) -> Any:
+        if number == 2:
+            raise KeyboardInterrupt
+        return seated(number, rounds)
+
+    monkeypatch.setattr(GroupWatch, "_seated", lambda self, *told: stops(*told))
+    with pytest.raises(KeyboardInterrupt):
+        watch.restart()
+    monkeypatch.undo()
+    assert watch.to_bytes() == before

@@ -291,6 +291,105 @@ def test_a_log_with_a_value_that_is_no_chance_is_refused_and_changes_nothing() -
     assert made.to_bytes() == before
 
 
+class Stop(BaseException):
+    """What interrupts."""
+
+
+def stopping(call: Any, at: int, *, after: bool) -> Any:
+    """Return a call that stops the program at its nth turn, before or after it is done."""
+    turns = itertools.count(1)
+
+    def stopped(*told: Any, **more: Any) -> Any:
+        turn = next(turns)
+        if turn == at and not after:
+            raise Stop
+        done = call(*told, **more)
+        if turn == at:
+            raise Stop
+        return done
+
+    return stopped
+
+
+def logged(rounds: int = 8) -> tuple[Any, ...]:
+    """Return a log in which every outcome comes three forecasts late, of which one never does."""
+    values, told, of = list[tuple[float, ...]](), list[float | None](), list[int]()
+    for number in range(rounds):
+        values.append((0.1 * number,))
+        told.append(float(number))
+        of.append(-1)
+        if number > 2 and number != 5:
+            values.append(())
+            told.append(number % 2)
+            of.append(number - 3)
+    return values, told, of
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("at", [1, 2, 4])
+def test_a_log_that_is_interrupted_changes_nothing(
+    at: int, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, whole = (LateWatch(Monitor(buckets=2), horizon=4) for _ in range(2))
+    for each in (made, whole):
+        each.forecast(0.4, time=-2.0)
+        each.forecast(0.5, time=-1.0)
+        each.observe(1, 1)
+    values, told, of = logged()
+    of = [number + 2 if number >= 0 else number for number in of]
+    before = made.to_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "TOGETHER", 1)
+        patch.setattr(Monitor, "update_many", stopping(Monitor.update_many, at, after=after))
+        # Once more, for whoever was interrupted while forecasts were judged tries again.
+        with pytest.raises(Stop):
+            made.play(values, told, of)
+    assert made._undo is None
+    assert made.to_bytes() == before
+    for each in (made, whole):
+        each.play(values, told, of)
+    assert made.to_bytes() == whole.to_bytes()
+
+
+@pytest.mark.parametrize("more", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_an_outcome_that_is_interrupted_while_it_is_judged_counts_once(
+    after: bool, more: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, whole = (LateWatch(Monitor(buckets=2), horizon=4) for _ in range(2))
+    for each in (made, whole):
+        for number in range(3):
+            each.forecast(0.2 * number)
+        if more:
+            each.observe(1, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "TOGETHER", 1)
+        patch.setattr(Monitor, "update_many", stopping(Monitor.update_many, 1, after=after))
+        with pytest.raises(Stop):
+            made.observe(0, 0)
+    whole.observe(0, 0)
+    assert (made.judged, made.watch.rounds) == (1 + more, 1 + more)
+    assert made.to_bytes() == whole.to_bytes()
+
+
+def test_what_waits_may_be_much_and_a_log_copies_none_of_it() -> None:
+    made = LateWatch(Monitor(buckets=2), horizon=50)
+    for number in range(40):
+        made.forecast(number / 40)
+    seen = list[int]()
+
+    class Watched(dict[int, Any]):
+        """Counts who goes through all that waits."""
+
+        def __iter__(self) -> Any:
+            seen.append(len(self))
+            return super().__iter__()
+
+    made._open = Watched(made._open)
+    made.play([(0.5,), ()], [None, 1], [-1, 3])
+    assert (made.issued, seen) == (41, [])
+
+
 def test_a_date_is_a_time() -> None:
     dated, told = (LateWatch(Monitor()) for _ in range(2))
     dated.forecast(0.4, time=np.datetime64("2024-02-29"))

@@ -495,6 +495,71 @@ def test_no_outcome_is_lost_or_counted_twice_where_a_call_is_interrupted(
     assert at > 30
 
 
+@pytest.mark.plain
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("call", TOLD)
+def test_what_was_done_counts_where_an_interrupt_comes_behind_it(
+    stored: bool, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, whole = waiting(PendingUnknown, stored), waiting(PendingUnknown, stored)
+    done = getattr(WaitForHorizon, call)
+
+    def stops(self: Any, *told: Any, **more: Any) -> Any:
+        done(self, *told, **more)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WaitForHorizon, call, stops)
+    with pytest.raises(KeyboardInterrupt):
+        TOLD[call](made)
+    monkeypatch.undo()
+    TOLD[call](whole)
+    for each in (made, whole):
+        each.advance(20.0)
+    assert counted(made) == counted(whole)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("call", ["forecast", "observe"])
+def test_nothing_counts_where_an_interrupt_comes_before_it(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = waiting(PendingUnknown, False)
+    made.advance(4.5 if call == "forecast" else 3.5)
+    before = counted(made)
+
+    def stops(self: Any, *told: Any, **more: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(WaitForHorizon, call, stops)
+    with pytest.raises(KeyboardInterrupt):
+        TOLD[call](made)
+    monkeypatch.undo()
+    assert counted(made) == before
+
+
+@pytest.mark.plain
+def test_of_what_is_due_the_settled_part_counts_where_an_interrupt_comes_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, whole = waiting(PendingUnknown, False), waiting(PendingUnknown, False)
+    learn, learned = Recalibrator.observe, list[int]()
+
+    def stops(self: Any, *told: Any, **more: Any) -> Any:
+        if learned:
+            raise KeyboardInterrupt
+        learned.append(1)
+        return learn(self, *told, **more)
+
+    monkeypatch.setattr(Recalibrator, "observe", stops)
+    with pytest.raises(KeyboardInterrupt):
+        made.advance(5.5)
+    monkeypatch.undo()
+    for each in (made, whole):
+        each.advance(5.5)
+    assert counted(made) == counted(whole)
+    assert made.waiting == whole.waiting
+
+
 def counted(made: Any) -> tuple[int, ...]:
     """Return what is known of all forecasts: how many, ones, zeros and unknown ones."""
     rounds, ones, zeros = made._counts.sum(axis=0).tolist()

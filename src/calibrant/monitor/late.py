@@ -282,9 +282,8 @@ class LateWatch(Stateful):
     def _remember(self, numbers: Iterable[int]) -> None:
         """Know how forecasts waited that change in a batch, which may have to be undone."""
         if self._undo is not None:
-            for number in numbers:
-                if number in self._open:
-                    self._undo.setdefault(number, self._open[number])
+            for number in self._open.keys() & numbers:
+                self._undo.setdefault(number, self._open[number])
 
     def _judge_first(self, issued: int) -> None:
         # Those that wait are the latest, all of them.
@@ -319,11 +318,11 @@ class LateWatch(Stateful):
         if not ready:
             return
         before = judged - len(ready)
-        if self._watch.rounds == before:
-            columns = np.array([each.waiting.values for each in ready]).T
+        # Interrupted after this, the watch has judged some of what is ready next time.
+        if new := ready[self._watch.rounds - before :]:
+            columns = np.array([each.waiting.values for each in new]).T
             update: Any = self._watch.update_many
-            update(*columns, [each.waiting.outcome for each in ready], compile=self._fast)
-        # Interrupted here, the watch has judged what is ready, and the rest is done next time.
+            update(*columns, [each.waiting.outcome for each in new], compile=self._fast)
         rung = dict(self._rung)
         for name, monitor in self._monitors().items():
             after = monitor.alarm_after
