@@ -999,6 +999,30 @@ def test_report_combines_summaries(
     assert ran("report", names[0], "--out", out) == ExitCode.OUTPUT
 
 
+@pytest.mark.parametrize(
+    ("name", "more"), [("r.pdf", ": print that page to make one"), ("r.PNG", ""), ("r.json", "")]
+)
+@pytest.mark.parametrize("command", ["replay", "report", "compare"])
+def test_a_page_is_not_called_what_it_is_not(
+    games: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    name: str,
+    more: str,
+) -> None:
+    source, out = games, tmp_path / name
+    if command == "report":
+        source = tmp_path / "summary.json"
+        ran("replay", games, "--seed", 1, "--summary", source)
+    capsys.readouterr()
+    assert ran(command, source, "--report", out) == ExitCode.USAGE
+    told = " ".join(capsys.readouterr().err.replace("│", " ").split())
+    assert "--report must be an HTML file, such as report.html, got" in told
+    assert more in told
+    assert not out.exists()
+
+
 def test_report_tells_the_headline(
     games: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

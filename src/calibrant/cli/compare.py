@@ -14,7 +14,7 @@ import numpy as np
 
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, Inputs, Reading, among, require, spread
-from calibrant.cli.products import command
+from calibrant.cli.products import check_page, command
 from calibrant.compare import KEYS, KINDS, Comparison, methods_by_name, write
 from calibrant.compare import compare as compare_methods
 from calibrant.compare.comparison import headline
@@ -112,7 +112,9 @@ class Telling:
     @property
     def page(self) -> str | None:
         """Where the page goes."""
-        return self.html if self.report is None else self.report
+        name = self.html if self.report is None else self.report
+        check_page(name)
+        return name
 
 
 @spread

@@ -21,6 +21,8 @@ from calibrant.summary import AnySummary, read_summary
 
 NEEDED: Final = {"report": ("jinja2", "matplotlib"), "plots": ("matplotlib",)}
 """What each product is made with."""
+OTHERS: Final = (".pdf", ".png", ".svg", ".json", ".csv", ".md", ".txt", ".docx")
+"""Endings of files that a page is not."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class Products:
         for product, needed in NEEDED.items():
             if getattr(self, product) is not None:
                 require(f"--{product}", needed)
+        check_page(self.report)
         files = {"summary": self.summary, "report": self.report}
         places = {name: drafts.reserve(path) for name, path in files.items() if path is not None}
         if self.plots is not None:
@@ -109,6 +112,14 @@ def reserve_rows(drafts: Drafts, out: str | None) -> Path | None:
     return drafts.reserve(out)
 
 
+def check_page(name: str | None) -> None:
+    """Refuse a name for a page that says that something else is in the file."""
+    ending = Path(name or "").suffix
+    told = f"--report must be an HTML file, such as report.html, got {name}"
+    more = ": print that page to make one" if ending.lower() == ".pdf" else ""
+    refuse(ending.lower() in OTHERS, told + more)
+
+
 def refuse_two_voices(out: str | None, as_json: bool) -> None:
     """Refuse to put rows and JSON on one standard output."""
     refuse(as_json and out == "-", "--json and --out - cannot both use standard output")
@@ -155,7 +166,9 @@ def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
     """
     from calibrant.report import headline, write_many
 
-    found, out = [_summary(name) for name in summaries], page.out or page.report
+    out = page.out or page.report
+    check_page(out)
+    found = [_summary(name) for name in summaries]
     with Drafts(force=ending.force, inputs=summaries) as drafts:
         place = drafts.reserve(out)
         with naming(out):
