@@ -446,3 +446,22 @@ def test_a_restart_that_is_interrupted_changes_nothing(monkeypatch: pytest.Monke
         watch.restart()
     monkeypatch.undo()
     assert watch.to_bytes() == before
+
+
+def test_rounds_that_are_interrupted_leave_no_key_as_if_they_had_been(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = followed([("a", 0.2, 1), ("b", 0.3, 0), ("a", 0.4, 1)], learning=1)
+    before, follow = watch.to_bytes(), Monitor._follow
+
+    def stops(monitor: Monitor, *told: Any, **more: Any) -> None:
+        follow(monitor, *told, **more)
+        if len(told[0]) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Monitor, "_follow", stops)
+    with pytest.raises(KeyboardInterrupt):
+        watch.update_many(["a", "new", "b", "b"], [0.1, 0.5, 0.7, 0.9], [1, 0, 1, 1])
+    monkeypatch.undo()
+    assert watch.to_bytes() == before
+    assert watch.keys == ("a", "b")

@@ -88,7 +88,7 @@ FIRST = (
     (r"groups", "v3 and (groups or session_group)"),
     (r"classes/simplex", "v3 and simplex"),
     (r"classes", "v3 and (class or one_vs_rest or top_label or simplex)"),
-    (r"regression", "v3 and (interval_ or quantiles_ or level)"),
+    (r"regression", "(v1 or v3) and (interval_ or quantiles_ or level)"),
 )
 """Which stored states a mutant must not change: they are played first, for they are fast."""
 
