@@ -345,15 +345,17 @@ def test_the_json_of_a_command_has_the_headline(
 def test_force_never_replaces_an_input(
     option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    place = forecasts(tmp_path / "a.csv", known=True)
-    other = tmp_path / "b.csv"
+    ending = "html" if option == "--report" else "csv"
+    place = forecasts(tmp_path / f"a.{ending}", known=True)
+    other = tmp_path / f"b.{ending}"
     os.link(place, other)
     before = place.read_bytes()
     for name in (place, other):
         assert ran("replay", place, option, name, "--force") == ExitCode.OUTPUT
         assert f"{name}: cannot be written: it is an input" in capsys.readouterr().err
-    assert place.read_bytes() == before
-    assert ran("compare", place, "--report", place, "--force") == ExitCode.OUTPUT
+    page = place.rename(tmp_path / "c.html")
+    assert ran("compare", page, "--report", page, "--force") == ExitCode.OUTPUT
+    assert page.read_bytes() == before
 
 
 def options_of(command: str) -> dict[str, bool]:
