@@ -53,6 +53,7 @@ from calibrant.journal.writer import Writer
 from calibrant.kernels.compile import available
 from calibrant.serve import Options, make_app
 from calibrant.serve.chronicle import catch_up, chronicle_of
+from calibrant.serve.run import seldom
 
 BARS = {
     ("single", "SQLite"): 0.55,
@@ -158,7 +159,8 @@ def server(address: str | None) -> Iterator[tuple[int, int]]:
             config = uvicorn.Config(
                 app, http="httptools", loop="uvloop", access_log=False, log_level="warning"
             )
-            uvicorn.Server(config).run(sockets=[held])
+            with seldom():
+                uvicorn.Server(config).run(sockets=[held])
             os._exit(0)
         port = held.getsockname()[1]
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -122,6 +124,27 @@ def test_a_damaged_log_ends_the_start(file: str) -> None:
         serve(file, Place(port=0), Options(), compile=False)
     # Nobody owns the file any more.
     open_store(file, alone=True).close()
+
+
+def test_garbage_is_looked_for_seldom_while_a_service_runs_and_as_before_afterwards() -> None:
+    before = gc.get_threshold()
+    with run.seldom():
+        # No look at all objects before so many were made.
+        assert math.prod(gc.get_threshold()) >= 10_000_000
+    assert gc.get_threshold() == before
+
+
+def test_a_service_runs_within(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, before = list[Any](), gc.get_threshold()
+
+    def ran(server: Any, sockets: Any) -> None:
+        seen.append(gc.get_threshold())
+        for each in sockets:
+            each.close()
+
+    monkeypatch.setattr(run.uvicorn.Server, "run", ran)
+    serve(file, Place(port=0), Options(), compile=False)
+    assert (seen, gc.get_threshold()) == ([run.SELDOM], before)
 
 
 # The server does not close the socket that it could not bind.

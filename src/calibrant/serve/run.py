@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,12 @@ APART: Final = 10_000
 """From this many events between snapshots on, another process is worth its start."""
 GRACE: Final = 10
 """Seconds that requests may take to end once the service is told to stop."""
+SELDOM: Final = (10_000, 20, 100)
+"""After how many objects, and how many earlier looks, Python looks for garbage in circles.
+
+A service makes many objects and hardly any such garbage.  As often as Python does by itself, a look
+at all there is would stop everybody for a tenth of a second in each second under load.
+"""
 
 
 @dataclass(frozen=True)
@@ -103,9 +110,20 @@ def _run(address: str, place: Place, making: Making) -> Shell:
         _announce(_shown(address), where, making)
 
     # The server ends in order and then hands on the signal that ended it.
-    with suppress(KeyboardInterrupt, SystemExit):
+    with seldom(), suppress(KeyboardInterrupt, SystemExit):
         server.run(sockets=[held])
     return shell
+
+
+@contextmanager
+def seldom() -> Iterator[None]:
+    """Look for garbage in circles as seldom as a service needs it."""
+    before = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _announce(address: str, where: str, making: Making) -> None:
