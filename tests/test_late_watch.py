@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import KeysView
 from typing import Any
 
 import numpy as np
@@ -376,16 +377,22 @@ def test_what_waits_may_be_much_and_a_log_copies_none_of_it() -> None:
     made = LateWatch(Monitor(buckets=2), horizon=50)
     for number in range(40):
         made.forecast(number / 40)
-    seen = list[int]()
+    seen = list[object]()
 
-    class Watched(dict[int, Any]):
-        """Counts who goes through all that waits."""
+    class Waiting(dict[int, Any]):
+        """What waits, of which nobody may see all."""
 
         def __iter__(self) -> Any:
-            seen.append(len(self))
+            seen.append(self)
             return super().__iter__()
 
-    made._open = Watched(made._open)
+        def keys(self) -> Any:
+            return KeysView(self)
+
+    made._open = Waiting(made._open)
+    assert len(dict(made._open)) == 40
+    assert seen == [made._open]
+    del seen[:]
     made.play([(0.5,), ()], [None, 1], [-1, 3])
     assert (made.issued, seen) == (41, [])
 
