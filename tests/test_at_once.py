@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import players
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.core.codec import Document
 from calibrant.errors import CorruptState
-from calibrant.kernels import gaps
-from calibrant.kernels.layout import CLOCK, HEAD, ISSUED, ROUNDS
+from calibrant.kernels import gaps, two_point
+from calibrant.kernels.layout import CLOCK, HEAD, ISSUED, POSITION, ROUNDS, SCALE, VALUES
 from calibrant.kernels.transforms.platt import inverted
 from calibrant.recalibrate import at_once
 from calibrant.recalibrate.binary import Binary
@@ -257,6 +257,33 @@ def test_whole_numbers_draw_as_doubles_do(
         words += [gap if visits else 0, visits]
     told = words, words, 0, len(cells), 0, coin
     assert gaps.draw(*told) == gaps.draw_in_doubles(*told)
+
+
+@given(
+    cells=st.lists(CELLS, min_size=1, max_size=5),
+    where=st.integers(0, 4),
+    coin=st.floats(0, 1, exclude_max=True),
+    outcome=st.integers(0, 1),
+)
+@example(cells=[(1, 1), (-1, 1)], where=0, coin=0.5, outcome=1)
+def test_to_draw_and_learn_at_once_is_to_draw_and_then_to_learn(
+    cells: list[tuple[int, int]], where: int, coin: float, outcome: int
+) -> None:
+    count, table = len(cells), SCALE + 1
+    scaled = [2 * k + 1 for k in range(count)]
+    words: list[Any] = [0] * SCALE + [10, *scaled] + [0] * VALUES + [k / 10 for k in scaled]
+    at = len(words)
+    words += [where % count] + [0] * (len(HEAD) - 1)
+    for gap, visits in cells:
+        words += [gap if visits else 0, visits]
+    other = words.copy()
+    told = gaps.play(words, words, at, count, table, coin, outcome)
+    k, side, weight = gaps.draw(other, other, at, count, table, coin)
+    mean = two_point.mean(other, other, count, table, k, side, weight)
+    assert told == (other[table + count + VALUES + k], mean)
+    gaps.update(other, other, at, table, k, side, weight, outcome)
+    other[at + POSITION] = k
+    assert words == other
 
 
 @pytest.mark.parametrize("size", [1, 1 << 26, (1 << 27) + 1, (1 << 31) + 1, (1 << 40) + 3])

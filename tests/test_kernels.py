@@ -38,6 +38,7 @@ from calibrant.kernels.layout import (
     BLOCKS,
     CLOCK,
     COINS,
+    EDGES,
     HEAD,
     KEY,
     POSITION,
@@ -641,14 +642,15 @@ def test_coins_made_ahead_for_a_batch_are_those_thrown_in_turn(
     coins, blocks = ahead.columns_ahead(np.empty(rounds), np.empty(rounds))
     assert ahead.columns(1, 2) == (1, 2)
     at = row + second[BLOCKS]
-    ahead.begin(words, reals, row, raw, coins, blocks)
-    ahead.begin_ahead(second, reals, row, raw, coins, blocks)
+    where = at, second[STRIDE], second[EDGES], buckets
+    ahead.begin(words, reals, where, raw, coins, blocks)
+    ahead.begin_ahead(second, reals, where, raw, coins, blocks)
     for t in range(rounds):
         if t % ahead.STRETCH == 0:
-            ahead.prepare(words, row, t, coins, blocks)
-            ahead.prepare_ahead(second, row, t, coins, blocks)
-        made = ahead.turn_ahead(second, reals, row, raw, t, raw[t], coins, blocks)
-        assert made == ahead.turn(words, reals, row, raw, t, raw[t], coins, blocks)
+            ahead.prepare(words, row, where, t, coins, blocks)
+            ahead.prepare_ahead(second, row, where, t, coins, blocks)
+        made = ahead.turn_ahead(second, reals, row, where, raw, t, coins, blocks)
+        assert made == ahead.turn(words, reals, row, where, raw, t, coins, blocks)
     assert words == second
     for t in range(rounds if buckets == 1 else 0):
         if t % ahead.STRETCH == 0:

@@ -55,7 +55,7 @@ class FosterHart(Calibrator):
     ((0.5, 0.6), [0.545, 0.455])
     """
 
-    kernels = Rule("foster_hart", gaps.draw, gaps.update, gaps.amend)
+    kernels = Rule("foster_hart", gaps.draw, gaps.update, gaps.amend, play=gaps.play)
     reference = "Foster and Hart 2021; Foster 1999"
     guarantee = "E C2 <= h^2 + K(1 + ln(T/K))/T"
     assumption = "the outcome is chosen without sight of the round's coin"

@@ -11,31 +11,25 @@ throw.  What compiled code calls instead stands below each of them.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from calibrant.kernels.coin import SPLITMIX, UNIT, coin, secret_word, toss
-from calibrant.kernels.layout import (
-    BLOCKS,
-    BUCKETS,
-    CLOCK,
-    COINS,
-    EDGES,
-    INDEX,
-    KEY,
-    NARROW,
-    SECRET,
-    STRIDE,
-    Reals,
-    Words,
-)
+from calibrant.kernels.layout import CLOCK, COINS, KEY, NARROW, SECRET, Reals, Words
 from calibrant.kernels.place import bucket_of
 
 STRETCH: Final = 256
 """Rounds for which coins are made ahead."""
 STEPS: Final = 1.0 / UNIT
 """So many coins there are."""
+
+
+Where: TypeAlias = tuple[int, int, int, int]
+"""Where blocks begin, words of each, where edges begin, buckets: said once a batch.
+
+Compiled code would look each of them up again in every round, since what it writes might be them.
+"""
 
 
 def columns(draws: Any, means: Any) -> tuple[Any, Any]:
@@ -48,41 +42,42 @@ def columns_ahead(draws: Any, means: Any) -> tuple[Any, Any]:
     return draws.view(np.int64), means.view(np.int64)
 
 
-def begin(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
+def begin(words: Words, reals: Reals, at: Where, raw: Any, coins: Any, blocks: Any) -> None:
     """Find blocks and clocks of the first rounds of a batch: compiled code alone does."""
 
 
-def begin_ahead(words: Words, reals: Reals, row: int, raw: Any, coins: Any, blocks: Any) -> None:
+def begin_ahead(words: Words, reals: Reals, at: Where, raw: Any, coins: Any, blocks: Any) -> None:
     """Write block numbers and clocks of the first rounds into the columns."""
     for t in range(STRETCH):
-        assign(words, reals, row, raw, t, coins, blocks)
+        assign(words, reals, at, raw, t, coins, blocks)
 
 
-def assign(words: Words, reals: Reals, row: int, raw: Any, t: int, coins: Any, blocks: Any) -> None:
+def assign(
+    words: Words, reals: Reals, at: Where, raw: Any, t: int, coins: Any, blocks: Any
+) -> None:
     """Give round ``t``, if there is one, its block, whose clock moves: compiled code alone does.
 
     The block's number is written where the mean will be, the clock where the draw will.
     """
     if t < len(raw):
-        buckets, stride = words[BUCKETS] & INDEX, words[STRIDE] & NARROW
-        bucket = bucket_of(reals, words[EDGES] & INDEX, buckets, raw[t]) & NARROW
-        at = ((row + words[BLOCKS]) & INDEX) + bucket * stride + CLOCK
-        clock = words[at]
-        blocks[t], coins[t], words[at] = bucket, clock, clock + 1
+        start, stride, edges, buckets = at
+        bucket = bucket_of(reals, edges, buckets, raw[t]) & NARROW
+        hand = start + bucket * stride + CLOCK
+        clock = words[hand]
+        blocks[t], coins[t], words[hand] = bucket, clock, clock + 1
 
 
-def prepare(words: Words, row: int, first: int, coins: Any, blocks: Any) -> None:
+def prepare(words: Words, row: int, at: Where, first: int, coins: Any, blocks: Any) -> None:
     """Make ready the coins of the rounds from ``first`` on, whose blocks and clocks are known."""
 
 
-def prepare_ahead(words: Words, row: int, first: int, coins: Any, blocks: Any) -> None:
+def prepare_ahead(words: Words, row: int, at: Where, first: int, coins: Any, blocks: Any) -> None:
     """Write where draws will be coins, as whole numbers of 53 bits, in place of clocks."""
     coins, blocks = coins[first : first + STRETCH], blocks[first : first + STRETCH]
     # Nothing else here, so that the compiler does several rounds together.
     if words[COINS] == SPLITMIX:
-        start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
         for t in range(len(coins)):
-            key = words[start + (blocks[t] & NARROW) * stride + KEY]
+            key = words[at[0] + (blocks[t] & NARROW) * at[1] + KEY]
             coins[t] = int(coin(key, int(coins[t])) * STEPS)
     else:
         low, high = words[row + SECRET], words[row + SECRET + 1]
@@ -91,27 +86,23 @@ def prepare_ahead(words: Words, row: int, first: int, coins: Any, blocks: Any) -
 
 
 def turn(
-    words: Words, reals: Reals, row: int, raw: Any, t: int, p: float, coins: Any, blocks: Any
+    words: Words, reals: Reals, row: int, at: Where, raw: Any, t: int, coins: Any, blocks: Any
 ) -> tuple[int, float]:
-    """Return the block of round ``t`` of a batch, and its coin; the block's clock moves.
-
-    The raw forecast ``p`` is that of row ``t`` of the column.
-    """
-    edges = words[EDGES]
-    bucket = bucket_of(reals, edges, words[BUCKETS], p)
-    at = row + words[BLOCKS] + bucket * words[STRIDE]
-    clock = words[at + CLOCK]
-    words[at + CLOCK] = clock + 1
-    return at, toss(words, row, at, bucket, clock)
+    """Return the block of round ``t`` of a batch, and its coin; the block's clock moves."""
+    start, stride, edges, buckets = at
+    bucket = bucket_of(reals, edges, buckets, raw[t])
+    block = start + bucket * stride
+    clock = words[block + CLOCK]
+    words[block + CLOCK] = clock + 1
+    return block, toss(words, row, block, bucket, clock)
 
 
 def turn_ahead(
-    words: Words, reals: Reals, row: int, raw: Any, t: int, p: float, coins: Any, blocks: Any
+    words: Words, reals: Reals, row: int, at: Where, raw: Any, t: int, coins: Any, blocks: Any
 ) -> tuple[int, float]:
     """Return the same from what was made ready, and get on with what comes a stretch later."""
-    assign(words, reals, row, raw, t + STRETCH, coins, blocks)
-    start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
-    return start + (blocks[t] & NARROW) * stride, coins[t] * UNIT
+    assign(words, reals, at, raw, t + STRETCH, coins, blocks)
+    return at[0] + (blocks[t] & NARROW) * at[1], coins[t] * UNIT
 
 
 def prepare_alone(words: Words, row: int, at: int, first: int, draws: Any) -> None:

@@ -56,6 +56,8 @@ from calibrant.kernels.scores import SQUARED, bill, charge, enter
 from calibrant.kernels.transforms.kernel import BOTH, NONE, Given, Kernel, Predict
 
 SURE: Final = 1.0
+ROW: Final = (1 << 40) - 1
+"""Rows have smaller numbers; said to compiled code, which else asks whether one is negative."""
 FORGET: Final = 1 << 40
 """An event from here on says that the ticket of that row expired."""
 
@@ -66,6 +68,7 @@ def make_replay(rule: Rule) -> Callable[..., None]:
     Without a transform the last column is not used.
     """
     draw, mean, update, anchored = rule.draw, rule.mean, rule.update, rule.anchored
+    play = rule.play
 
     def replay(
         words: Words, reals: Reals, row: int, raw: Any, ys: Any, draws: Any, means: Any, mixed: Any
@@ -74,21 +77,27 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         reals[LAG] = reals[CROWD] = 1.0
         squared, charged = words[LOSS] == SQUARED, reals[row + RAW_LOSS]
         coins, blocks = columns(draws, means)
-        begin(words, reals, row, raw, coins, blocks)
+        start, stride = (row + words[BLOCKS]) & INDEX, words[STRIDE] & NARROW
+        where = start, stride, words[EDGES] & INDEX, words[BUCKETS] & INDEX
+        begin(words, reals, where, raw, coins, blocks)
         # Stretches outside, rounds inside: no round is held up by where the next stretch ends.
         for first in range(0, len(raw), STRETCH):
-            prepare(words, row, first, coins, blocks)
-            for t in range(first, min(first + STRETCH, len(raw))):
+            prepare(words, row, where, first, coins, blocks)
+            for now in range(first, min(first + STRETCH, len(raw))):
+                t = now & ROW
                 p, y = raw[t], int(ys[t])
-                at, u = turn(words, reals, row, raw, t, p, coins, blocks)
+                at, u = turn(words, reals, row, where, raw, t, coins, blocks)
                 if anchored:
                     reals[MIXED] = p
-                cell, side, weight = draw(words, reals, at, cells, table, u)
-                cell &= CELL
-                draws[t] = reals[table + cells + VALUES + cell]
-                means[t] = mean(words, reals, cells, table, cell, side, weight)
-                update(words, reals, at, table, cell, side, weight, y)
-                words[at + POSITION] = cell
+                if play is not None:
+                    draws[t], means[t] = play(words, reals, at, cells, table, u, y)
+                else:
+                    cell, side, weight = draw(words, reals, at, cells, table, u)
+                    cell &= CELL
+                    draws[t] = reals[table + cells + VALUES + cell]
+                    means[t] = mean(words, reals, cells, table, cell, side, weight)
+                    update(words, reals, at, table, cell, side, weight, y)
+                    words[at + POSITION] = cell
                 if squared:
                     charged += charge(SQUARED, p, y)
                 else:

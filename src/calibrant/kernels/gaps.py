@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.kernels.layout import HEAD, INDEX, POSITION, SCALE, Reals, Words
-from calibrant.kernels.two_point import make_settle
+from calibrant.kernels.layout import HEAD, INDEX, POSITION, SCALE, VALUES, Reals, Words
+from calibrant.kernels.two_point import make_settle, mean
 
 FIRST: Final = len(HEAD)
 """Words of a block before its cells."""
@@ -92,6 +92,37 @@ def draw_in_doubles(
         low, weight = _settle(words, reals, at, cells, table)
     side = 1 if u >= weight else 0
     return low + side, side, weight
+
+
+def play(
+    words: Words, reals: Reals, at: int, cells: int, table: int, u: float, outcome: int
+) -> tuple[float, float]:
+    """Draw, and learn the outcome at once; return the draw and the mean of the pair.
+
+    Both cells of a pair are written, one of them as it was: where a store goes is known before
+    the coin, so that no later round waits, or guesses, whether it will read what is written.
+    """
+    values = table + cells + VALUES
+    if cells > 1:
+        low = words[at + POSITION] & INDEX
+        low = min(max(low - int(words[at + FIRST + 2 * low] < 0), 0), cells - 2) & INDEX
+        cell = at + FIRST + 2 * low
+        gap_below, count_below = words[cell], words[cell + 1]
+        gap_above, count_above = words[cell + 2], words[cell + 3]
+        here, above = gap_below * 1.0 * count_above, gap_above * -1.0 * count_below
+        if here > 0 and above > 0:
+            weight = above / (here + above)
+            side, hit = int(u >= weight), words[SCALE] * outcome
+            below, over = hit - words[table + low], hit - words[table + low + 1]
+            words[cell], words[cell + 1] = gap_below + below * (1 - side), count_below + 1 - side
+            words[cell + 2], words[cell + 3] = gap_above + over * side, count_above + side
+            words[at + POSITION] = low + side
+            expected = reals[values + low] * weight + reals[values + low + 1] * (1.0 - weight)
+            return reals[values + low + side], expected
+    k, side, weight = draw_in_doubles(words, reals, at, cells, table, u)
+    update(words, reals, at, table, k, side, weight, outcome)
+    words[at + POSITION] = k
+    return reals[values + k], mean(words, reals, cells, table, k, side, weight)
 
 
 def score_with_slack(words: Words, reals: Reals, at: int, table: int, k: int) -> int:

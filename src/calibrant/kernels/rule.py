@@ -15,6 +15,8 @@ Recall: TypeAlias = Callable[[Words, Reals, int, int, int, int], bool]
 Update: TypeAlias = Callable[[Words, Reals, int, int, int, int, float, int], None]
 Amend: TypeAlias = Callable[[Words, Reals, int, int, int, int, float, int], None]
 
+Play: TypeAlias = Callable[[Words, Reals, int, int, int, float, int], tuple[float, float]]
+
 
 @dataclass(frozen=True, eq=False)
 class Rule:
@@ -38,6 +40,9 @@ class Rule:
         Whether mixtures may have more than two points.
     anchored
         Whether the rule looks at the mixed forecast of the round.
+    play
+        ``play(words, reals, at, cells, table, u, outcome)``: draw, and learn at once what came of
+        it; return the draw and the mean.  For batches, of rules that are quicker so.
     """
 
     name: str
@@ -51,3 +56,4 @@ class Rule:
     settings: Section = field(default_factory=Section)
     full_support: bool = False
     anchored: bool = False
+    play: Play | None = None
