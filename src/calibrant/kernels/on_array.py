@@ -20,7 +20,10 @@ GLANCED: Final = -2
 
 
 def peek_on_array(peek: Callable[..., Any], mean: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``peek`` that leaves what it saw in the header, and its mean."""
+    """Return ``peek`` that leaves what it saw in the header, and its mean; it returns the cell.
+
+    That is -1 where the raw forecast would be announced.
+    """
 
     def peek_flat(flat: Any, row: int, raw: float) -> int:
         reals = flat.view(np.float64)
@@ -28,11 +31,12 @@ def peek_on_array(peek: Callable[..., Any], mean: Callable[..., Any]) -> Callabl
         flat[word.LOOK_CLOCK], flat[word.LOOK_LEARNED] = clock, learned
         flat[word.LOOK_PLACE], reals[word.LOOK_WEIGHT] = place, weight
         reals[word.LOOK_MIXED], reals[word.LOOK_MEAN] = mixed, raw
-        if place & word.ASIDE == 0:
-            cell, side = place & word.CELL, (place >> 15) & word.SIDES
-            expected = mean(flat, reals, flat[word.CELLS], flat[word.TABLE], cell, side, weight)
-            reals[word.LOOK_MEAN] = min(max(expected, 0.0), 1.0)
-        seen: int = place
+        if place & word.ASIDE != 0:
+            return -1
+        cell, side = place & word.CELL, (place >> 15) & word.SIDES
+        expected = mean(flat, reals, flat[word.CELLS], flat[word.TABLE], cell, side, weight)
+        reals[word.LOOK_MEAN] = min(max(expected, 0.0), 1.0)
+        seen: int = cell
         return seen
 
     return peek_flat

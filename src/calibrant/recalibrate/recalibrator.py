@@ -247,12 +247,13 @@ class Recalibrator(Batches):
                 words, peek = self._arena.listed or self._arena.words(), rows.plain_peek
                 self._looked = look = peek(words, words, self._row, raw)
                 place = look[0]
+                cell = -1 if place & ASIDE else place & CELL
             else:
-                place = rows.steps.peek_flat(rows.machine, self._row, raw)
+                cell = rows.steps.peek_flat(rows.machine, self._row, raw)
             self._asked, self._how = raw, SEEN
         finally:
             token.append(None)
-        return raw if place & ASIDE else self._issuer.values[place & CELL]
+        return raw if cell < 0 else self._issuer.values[cell]
 
     predict_one = sample_one
     """An older name of ``sample_one``, which stays."""
