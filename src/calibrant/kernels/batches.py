@@ -56,8 +56,6 @@ from calibrant.kernels.scores import SQUARED, bill, charge, enter
 from calibrant.kernels.transforms.kernel import BOTH, NONE, Given, Kernel, Predict
 
 SURE: Final = 1.0
-ROW: Final = (1 << 40) - 1
-"""Rows have smaller numbers; said to compiled code, which else asks whether one is negative."""
 FORGET: Final = 1 << 40
 """An event from here on says that the ticket of that row expired."""
 
@@ -83,8 +81,7 @@ def make_replay(rule: Rule) -> Callable[..., None]:
         # Stretches outside, rounds inside: no round is held up by where the next stretch ends.
         for first in range(0, len(raw), STRETCH):
             prepare(words, row, where, first, coins, blocks)
-            for now in range(first, min(first + STRETCH, len(raw))):
-                t = now & ROW
+            for t in range(first, min(first + STRETCH, len(raw))):
                 p, y = raw[t], int(ys[t])
                 at, u = turn(words, reals, row, where, raw, t, coins, blocks)
                 if anchored:
