@@ -344,6 +344,26 @@ def pairs(model):
             model.observe(model.forecast(raw), 1 if raw > 0.4 else 0)
     return play
 
+def nexts(model):
+    def play(count):
+        earlier = model.forecast(0.5)
+        for raw in raws[:count]:
+            ticket = model.forecast(raw)
+            model.observe(earlier, 1 if raw > 0.4 else 0)
+            earlier = ticket
+        model.observe(earlier, 1)
+    return play
+
+def numbers(model):
+    def play(count):
+        earlier = model.forecast(0.5).number
+        for raw in raws[:count]:
+            number = model.forecast(raw).number
+            model.observe(earlier, 1 if raw > 0.4 else 0)
+            earlier = number
+        model.observe(earlier, 1)
+    return play
+
 def learns(model):
     def play(count):
         for raw in raws[:count]:

@@ -24,6 +24,7 @@ from calibrant.errors import (
 )
 from calibrant.kernels.layout import EXCESS, RESERVED, pack
 from calibrant.recalibrate import closed as module
+from calibrant.recalibrate import counter
 from calibrant.recalibrate.closed import EXPIRED
 from calibrant.recalibrate.counter import Counter
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity
@@ -75,19 +76,66 @@ def test_every_ticket_is_found_by_itself_by_its_number_and_by_a_copy(count: int)
     assert len(book) == count
 
 
-def test_the_latest_ticket_waits_at_hand_and_is_filed_when_another_comes() -> None:
+def test_the_latest_ticket_waits_at_hand_and_those_before_it_are_near() -> None:
     book, tickets = counter_of(3)
     assert book.latest is tickets[2]
-    assert len(book.desk) == 2
+    assert len(book.desk) == 0
     assert book.find(tickets[2], 3) is tickets[2]
     assert book.latest is tickets[2]
+    assert book.find(tickets[0], 3) is tickets[0]
     book.close(tickets[2])
-    assert (book.latest, len(book.desk), len(book)) == (None, 2, 2)
-    book.file_latest()
-    assert len(book) == 2
+    assert (book.latest, len(book.desk), len(book)) == (None, 0, 2)
+    book.file_all()
+    assert (len(book.desk), len(book)) == (2, 2)
     book.hand_out(ticket(3))
     assert book.find(3, 4).number == 3
-    assert (book.latest, len(book.desk), len(book)) == (None, 3, 3)
+    assert (book.latest, len(book.desk), len(book)) == (None, 2, 3)
+
+
+@pytest.mark.parametrize("count", [65, 66, 67, 82, 83, 300])
+def test_the_oldest_of_too_many_near_tickets_are_filed(count: int) -> None:
+    book, tickets = empty(), [ticket(k, f"name {k}" if k % 3 else None) for k in range(count)]
+    for made in tickets:
+        book.hand_out(made)
+    # The latest, 49 to 64 near ones, and the others, which are older.
+    near = len(book) - len(book.desk) - 1
+    assert near == count - 1 if count <= 65 else 64 - 16 <= near <= 64
+    assert sorted(line[1] for line in book.desk.words()) == list(range(count - 1 - near))
+    for made in tickets:
+        assert book.find(made, count) is made
+        assert book.find(made.id, count).fields == made.fields
+        assert book.find(made.number, count).id == made.number
+    words = book.words().reshape(-1, 8)
+    assert words[:, 1].tolist() == list(range(count))
+    names = [book.desk.get(name_key(made.id)) for made in tickets if isinstance(made.id, str)]
+    assert [found[2] for found in names] == [k for k in range(count) if k % 3]
+
+
+def test_a_near_ticket_that_was_altered_is_refused() -> None:
+    book, tickets = counter_of(5)
+    for change in ({"weight": 0.5}, {"raw": 0.5}):
+        altered = Ticket.from_dict(tickets[1].to_dict() | change)
+        refusal(ForeignTicket, book.find, altered, 5)
+    foreign = Ticket.from_dict(tickets[1].to_dict() | {"issuer": "another"})
+    refusal(ForeignTicket, book.find, foreign, 5)
+    assert book.find(tickets[1], 5) is tickets[1]
+
+
+def test_a_name_is_free_again_once_its_near_ticket_is_closed() -> None:
+    for number_or_name in (0, "a"):
+        book = empty()
+        book.hand_out(ticket(0, "a"))
+        book.hand_out(ticket(1))
+        book.hand_out(ticket(2))
+        refusal(RepeatedTicket, book.refuse_open, "a")
+        book.close(book.find(number_or_name, 3))
+        book.refuse_open("a")
+        refusal(RepeatedTicket, book.find, "a", 3)
+        book.hand_out(ticket(3, "a"))
+        book.move_on()
+        assert book.find("a", 4).number == 3
+        book.close(book.find("a", 4), EXPIRED)
+        refusal(ExpiredTicket, book.find, "a", 4)
 
 
 def test_a_closed_ticket_is_gone_wherever_it_was() -> None:
@@ -166,6 +214,7 @@ def test_names_file_apart() -> None:
 def test_a_time_that_was_never_given_stays_unknown() -> None:
     book, _ = counter_of(2)
     assert book.find(0, 2).time is None
+    book.file_all()
     assert math.isnan(book.desk.get(0)[6])
     late = ticket(2)
     late._time = 3.5
@@ -372,7 +421,7 @@ class CounterModel(RuleBasedStateMachine):
 
     @rule()
     def store(self) -> None:
-        self.book.file_latest()
+        self.book.file_all()
         desk = Desk(FIELDS)
         desk.load(self.book.desk.words())
         self.book.desk = desk
@@ -382,8 +431,22 @@ class CounterModel(RuleBasedStateMachine):
         assert len(self.book) == len(self.open)
 
 
+class SmallCounterModel(CounterModel):
+    """The same with few near tickets, so that others are filed all the time."""
+
+    def __init__(self) -> None:
+        self.spared = counter.NEAREST, counter.AT_ONCE
+        counter.NEAREST, counter.AT_ONCE = 3, 2
+        super().__init__()
+
+    def teardown(self) -> None:
+        counter.NEAREST, counter.AT_ONCE = self.spared
+
+
 TestCounterIsADictionary = CounterModel.TestCase
 TestCounterIsADictionary.settings = settings(max_examples=40, stateful_step_count=40)
+TestSmallCounterIsADictionary = SmallCounterModel.TestCase
+TestSmallCounterIsADictionary.settings = settings(max_examples=40, stateful_step_count=40)
 
 
 # Through the verbs.
@@ -538,7 +601,8 @@ def test_whatever_happens_nothing_stays_reserved_once_nothing_waits(acts, cap) -
     assert (model.open, reserved(model)) == (0, 0)
 
 
-def test_an_interrupt_while_a_ticket_is_filed_does_not_file_it_twice(monkeypatch) -> None:
+@pytest.mark.parametrize("close", [False, True])
+def test_an_interrupt_while_a_ticket_is_filed_does_not_file_it_twice(monkeypatch, close) -> None:
     book, made, add = empty(), ticket(0), Desk.add
 
     def interrupted(desk: Desk, *line: object) -> None:
@@ -548,9 +612,15 @@ def test_an_interrupt_while_a_ticket_is_filed_does_not_file_it_twice(monkeypatch
     book.hand_out(made)
     monkeypatch.setattr(Desk, "add", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        book.file_latest()
+        book.file_all()
     monkeypatch.undo()
-    book.file_latest()
+    if close:
+        book.close(book.find(made, 1))
+        assert (len(book), len(book.desk)) == (0, 0)
+        refusal(RepeatedTicket, book.find, 0, 1)
+        return
+    assert len(book) == 1
+    book.file_all()
     assert (len(book), book.latest) == (1, None)
     assert book.find(0, 1).to_dict() == made.to_dict()
 

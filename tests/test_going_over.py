@@ -106,8 +106,9 @@ def test_without_a_compiler_nothing_is_made(monkeypatch) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not available(), reason="there is no compiler")
 def test_machine_code_goes_on_to_the_bit() -> None:
-    Calibrant(seed=1).compile()
+    vars(Calibrant(seed=1).compile().spec.program.machine).pop("ready")
     tickets, predictions, plain = (nearly(Calibrant(seed=1)) for _ in range(3))
+    assert tickets._rows.steps is predictions._rows.steps is None
     for k in range(40):
         raw, outcome = (k % 7) / 7, k % 2
         tickets.observe(tickets.forecast(raw), outcome)
@@ -117,6 +118,27 @@ def test_machine_code_goes_on_to_the_bit() -> None:
     assert tickets._rows.steps is not None
     assert predictions._rows.steps is not None
     assert tickets == predictions == plain
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not available(), reason="there is no compiler")
+def test_a_new_stream_goes_on_with_machine_code_that_another_one_has_loaded() -> None:
+    vars(Calibrant(seed=1).compile().spec.program.machine).pop("ready")
+    plain = Calibrant(seed=1)
+    Calibrant(seed=2).compile()
+    rec = Calibrant(seed=1)
+    assert rec._rows.steps is not None
+    assert plain._rows.steps is None
+    for k in range(40):
+        told = (k % 7) / 7, k % 2
+        assert (
+            rec.observe(rec.forecast(told[0]), told[1]).value
+            == plain.observe(plain.forecast(told[0]), told[1]).value
+        )
+    assert rec == plain
+    # Of a rule alone the plain steps are as good for a few rounds.
+    Recalibrator("foster_hart", seed=1).compile()
+    assert Recalibrator("foster_hart", seed=1)._rows.steps is None
 
 
 @pytest.mark.plain

@@ -16,6 +16,7 @@ import calibrant
 from calibrant import Calibrant, Recalibrator, load
 from calibrant.classes import ClassCalibrant
 from calibrant.kernels.whole import is_straight
+from calibrant.recalibrate import counter
 from calibrant.registry import calibrators
 from calibrant.regression import ConformalInterval, Distribution, QuantileRecalibrator
 
@@ -76,6 +77,18 @@ def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str) 
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupted_call_is_so_while_other_tickets_wait(kind: str, call: str) -> None:
     try_all(warmed(kind), call, late=True)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("kind", ["foster_hart", "default"])
+@pytest.mark.parametrize("call", CALLS)
+def test_an_interrupted_call_is_so_while_tickets_are_filed(
+    kind: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for nearest in (0, 1):
+        monkeypatch.setattr(counter, "NEAREST", nearest)
+        monkeypatch.setattr(counter, "AT_ONCE", nearest)
+        try_all(warmed(kind), call, late=True)
 
 
 def try_all(start: Recalibrator, call: str, late: bool, apart: str = "nothing") -> None:

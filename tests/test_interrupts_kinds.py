@@ -27,6 +27,8 @@ from interruptible import (
 )
 from interrupting import interrupted
 
+from calibrant.recalibrate import counter
+
 pytestmark = [
     pytest.mark.plain,
     # Where a generator ends, CPython prints an interrupt instead of raising it.
@@ -75,6 +77,17 @@ def needs(kind: str) -> None:
 @pytest.mark.parametrize("call", CALLS)
 def test_an_interrupted_call_is_done_wholly_or_not_at_all(kind: str, call: str) -> None:
     needs(kind)
+    made = KINDS[kind]
+    try_all(partial(Model, made, made.warmed()), CALLS[call])
+
+
+@pytest.mark.parametrize("kind", ["groups", "context", "one vs rest, safe", "top label", "pit"])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_files_tickets_is_done_wholly_or_not_at_all(
+    kind: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter, "NEAREST", 0)
+    monkeypatch.setattr(counter, "AT_ONCE", 0)
     made = KINDS[kind]
     try_all(partial(Model, made, made.warmed()), CALLS[call])
 

@@ -157,7 +157,8 @@ def test_each_forecast_of_many_open_ones_costs_a_ticket_and_no_more() -> None:
     rec = make(resolution=3, buckets=1)
     for _ in range(3_000):
         rec.forecast(0.5)
-    assert rec._counter.latest.number == len(rec._counter.desk) == 2_999
+    assert rec._counter.latest.number == 2_999
+    assert 2_999 - 64 <= len(rec._counter.desk) <= 2_999 - 48
     assert lines_of(rec) <= 64 * 3_000 * 10 // 9
 
 

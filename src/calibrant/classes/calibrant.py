@@ -281,7 +281,7 @@ class ClassCalibrant(BinaryReduction[MendedTicket, MendedRun]):
         return part if number < self._classes else by_chance(part, int(row[ROUNDS]))
 
     def _waiting(self, numbers: list[int]) -> dict[int, int]:
-        self._counter.file_latest()
+        self._counter.file_all()
         tops = Counts(self._counter.desk.words()[:, TOP].tolist())
         each = dict.fromkeys(self._each, len(self._counter))
         return each | {n: tops[n - self._classes - 1] for n in numbers if n > self._classes}

@@ -269,7 +269,7 @@ class TopLabel(BinaryReduction[TopTicket, TopRun]):
     def _waiting(self, numbers: list[int]) -> dict[int, int]:
         if not self._chosen:
             return super()._waiting(numbers)
-        self._counter.file_latest()
+        self._counter.file_all()
         return Counts(self._counter.desk.words()[:, TOP].tolist())
 
     def _check_rows(self) -> None:

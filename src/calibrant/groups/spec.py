@@ -261,15 +261,25 @@ class GroupCounter(Counter[Any]):
         super().__init__(*told)
         self._most = FEW
 
-    def file_latest(self) -> None:
-        """Put the latest ticket on the desk, and its names into the table."""
-        if self.latest is not None:
-            names: dict[int, Names] = self.issuer.names
-            names[key_of_names(self.latest.groups)] = self.latest.groups
-            super().file_latest()
-            if len(names) > self._most:
-                self.issuer.names = kept = self.names_in_use()
-                self._most = FEW + 2 * len(kept)
+    def _file(self, most: int) -> None:
+        """File the oldest near tickets, their names being in the table."""
+        near = [*(self._near or {}).values()]
+        for ticket in near[: max(len(near) - most, 0)]:
+            self.issuer.names[key_of_names(ticket.groups)] = ticket.groups
+        super()._file(most)
+        self._drop_names()
+
+    def _again(self, near: Any, id: int | str) -> Any:
+        """Return a near ticket as if it came from the desk, its names being in the table."""
+        self._drop_names()
+        self.issuer.names[key_of_names(near.groups)] = near.groups
+        return super()._again(near, id)
+
+    def _drop_names(self) -> None:
+        """Drop the names of tickets that are not on the desk, if these are many."""
+        if len(self.issuer.names) > self._most:
+            self.issuer.names = kept = self.names_in_use()
+            self._most = FEW + 2 * len(kept)
 
     def find(self, ticket: Any, issued: int) -> GroupTicket:
         """Return an open ticket given itself or its id, or raise what says why there is none."""

@@ -149,10 +149,7 @@ class Fold:
         model = self.model
         if isinstance(model, Table):
             return model._desk.get(name_key(id)) is not None
-        latest = model._counter.latest
-        if latest is not None and latest.id == id:
-            return True
-        return model._counter.desk.get(name_key(id)) is not None
+        return model._counter.waits(id)
 
     # ------------------------------------------------------------------ events
 

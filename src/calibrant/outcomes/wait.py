@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import abstractmethod
-from collections import OrderedDict
 from itertools import takewhile
 from typing import Any, Final, NamedTuple, Protocol, Self, TypeAlias
 
@@ -17,7 +16,7 @@ from calibrant.core.seal import opened, opened_data
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
 from calibrant.kernels.coin import coin
-from calibrant.recalibrate.closed import EXPIRED, SETTLED, not_open, note
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, Closed, key_of, not_open
 from calibrant.recalibrate.corrections import Corrections
 from calibrant.recalibrate.counter import checked_id
 from calibrant.recalibrate.fork import watch
@@ -182,7 +181,7 @@ class WaitForHorizon(Around):
         # The tickets themselves, so that callers see what became of theirs; not stored.
         self._handed_out: dict[int | str, Ticket] = {}
         # What became of those whose horizon has passed; not stored either.
-        self._closed: OrderedDict[int | str, str] = OrderedDict()
+        self._closed = Closed()
         self.clock: float | None = None
         self.lost = 0
 
@@ -253,7 +252,7 @@ class WaitForHorizon(Around):
                 settled += [ticket] if isinstance(ticket, Ticket) else []
             except errors.TicketError:
                 how = EXPIRED
-            note(self._closed, name, how)
+            self._closed.note(key_of(name), how)
             self._handed_out.pop(name, None)
             # Only now, and no call between these: interrupted before, all is done again.
             self.lost += how is EXPIRED
@@ -280,8 +279,9 @@ class WaitForHorizon(Around):
 
     def _find(self, ticket: Ticket | int | str) -> tuple[int | str, Waiting]:
         name = ticket.id if isinstance(ticket, Ticket) else checked_id(ticket)
-        if name not in self._entries and name in self._closed:
-            raise not_open(name, None, self._closed[name], 0, 0)
+        how = None if name in self._entries else self._closed.get(key_of(name))
+        if how is not None:
+            raise not_open(name, None, how, 0, 0)
         if name not in self._entries:
             raise errors.UnknownTicket(
                 f"ticket {name!r} must be one whose horizon has not passed, got none or a settled "

@@ -246,7 +246,7 @@ class Batches(Binary):
         ticket = self._counter.find(number, self.issued)
         if self._timed and ticket.time is None:
             raise self._no_time(f"{ticket!r} without one")
-        self._counter.file_latest()
+        self._counter.file_all()
         found = self._counter.desk.get_number(0, number)
         assert found is not None
         return found
@@ -254,7 +254,7 @@ class Batches(Binary):
     def _play_events(self, plan: Schedule, numbers: Words, columns: Columns, told: Bits) -> None:
         """Play the events of a batch, expiry among them where it gives back a reserve."""
         self._rows.check_room(self._row, plan.learned)
-        self._counter.file_latest()
+        self._counter.file_all()
         if self._spec.raw_safe is not None:
             plan = plan.with_expiry(numbers, self.max_open)
         self._rows.events(self._row, plan.events, *columns.for_events(told))

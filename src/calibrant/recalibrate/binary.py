@@ -74,7 +74,8 @@ class Binary(Stream[Ticket]):
         whose = self._issuer.fingerprint
         self._open(arena, self._counters(self._tickets, self._issuer, whose, spec.fields, cap))
         self._rows = Rows(spec, arena)
-        if loaded and arena.listed is None:
+        # A new stream goes on with machine code that another one has loaded, as a read one does.
+        if arena.listed is None and (loaded or spec.transform is not None):
             self._rows.begin_compiled(spec.ready)
         self._timed, self._reads = spec.rule.timed, spec.slots or None
         # Where a look is as good later as long as nothing is learned.

@@ -4,15 +4,20 @@ Numbers tell nearly all: one that was given out is settled, or expired if it is 
 is what numbers do not tell: names, and tickets that expired before their time.  No part of a state:
 what is stored, copied or pickled knows the numbers alone.
 
-The oldest is forgotten first.  A plain dictionary looks for that behind the gaps that the earlier
-ones left, further with each; an ``OrderedDict`` knows it.
+The oldest is forgotten first.  Closing a ticket is common and asking what became of it is not, so
+closed ones stand one behind the other in an array, and are looked for by going through it.
 """
 
 from __future__ import annotations
 
+import functools
+from array import array
 from collections import OrderedDict
 from typing import Any, Final
 
+import numpy as np
+
+from calibrant.core.desk import name_key
 from calibrant.errors import ExpiredTicket, RepeatedTicket, TicketError, UnknownTicket
 from calibrant.kernels.index import NAMED
 
@@ -22,12 +27,69 @@ SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
 
 
-def note(closed: OrderedDict[Any, str], key: Any, how: str) -> None:
-    """Remember what became of a ticket, and of that many others only."""
-    closed.pop(key, None)
-    while len(closed) >= CLOSED:
-        closed.popitem(last=False)
-    closed[key] = how
+_lately: Final = functools.lru_cache(maxsize=512)(name_key)
+"""Names are asked for several times while their tickets are open, and hashing takes a while."""
+
+
+def key_of(id: int | str) -> int:
+    """Return the key of a ticket on a desk: that of its name, or its number."""
+    return _lately(id) if isinstance(id, str) else id
+
+
+class Closed:
+    """What became of tickets, by the keys of their names or by their numbers: of the latest ones.
+
+    A ticket takes eight bytes, twice that at most.
+
+    Examples
+    --------
+    >>> closed = Closed()
+    >>> closed.note(17, EXPIRED)
+    >>> closed.note(17, SETTLED)
+    >>> closed.get(17), closed.get(18)
+    ('settled', None)
+    """
+
+    __slots__ = ("_kept", "_words")
+
+    def __init__(self) -> None:
+        self._words = array("Q")
+        self._kept: int | None = None
+
+    def __len__(self) -> int:
+        return min(len(self._words), CLOSED)
+
+    def note(self, key: int, how: str) -> None:
+        """Remember what became of a ticket: what was said of that key before counts no more."""
+        words = self._words
+        words.append(key << 1 | (how is EXPIRED))
+        if len(words) >= 2 * CLOSED and self._kept is None:
+            del words[:-CLOSED]
+
+    def get(self, key: int) -> str | None:
+        """Return what became of the latest ticket of that key, or None where that is not known."""
+        if not 0 <= key < 2 * NAMED:
+            return None
+        words = np.array(self._words[-CLOSED:], np.uint64)
+        found = np.flatnonzero(words >> np.uint64(1) == np.uint64(key))
+        if not len(found):
+            return None
+        return EXPIRED if int(words[found[-1]]) & 1 else SETTLED
+
+    def follow(self) -> None:
+        """Forget nothing from now on, so that all can be undone."""
+        self._kept = len(self._words)
+
+    def undo(self) -> None:
+        """Know what was known at :meth:`follow`."""
+        if self._kept is not None:
+            del self._words[self._kept :]
+
+    def follow_no_more(self) -> None:
+        """Forget what could be undone."""
+        self._kept = None
+        if len(self._words) >= 2 * CLOSED:
+            del self._words[:-CLOSED]
 
 
 def not_open(
@@ -75,14 +137,14 @@ class KeyedClosed:
     __slots__ = ("count", "names", "rows")
 
     def __init__(self) -> None:
-        self.names: OrderedDict[int, str] = OrderedDict()
+        self.names = Closed()
         self.rows: OrderedDict[int, OrderedDict[int, None]] = OrderedDict()
         self.count = 0
 
     def note_name(self, key: int, how: str) -> None:
         """Remember what became of a ticket if that has a name, given by its key on the desk."""
         if key >= NAMED:
-            note(self.names, key, how)
+            self.names.note(key, how)
 
     def note_number(self, row: int, number: int) -> None:
         """Remember that a ticket expired before its time."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core import check
-from calibrant.core.desk import NEAR, Desk, Found, name_key
+from calibrant.core.desk import NEAR, Desk, Found
 from calibrant.errors import (
     ForeignTicket,
     InvalidInput,
@@ -19,13 +18,15 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.index import NAMED
-from calibrant.recalibrate.closed import EXPIRED, SETTLED, not_open, note, told_before
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, Closed, key_of, not_open, told_before
 from calibrant.recalibrate.corrections import Corrections
 
 NO_WORDS: Final = np.empty(0, np.int64)
-NOTHING_CLOSED: Final[OrderedDict[int, str]] = OrderedDict()
 NOBODY: Final[frozenset[str]] = frozenset()
-"""What streams without a closed name, and without earlier owners, have in common."""
+"""Earlier owners of the tickets of most streams."""
+NEAREST: Final = 64
+AT_ONCE: Final = 16
+"""So many tickets before the latest wait as they are, and so many of these are filed at once."""
 
 
 class AnyTicket(Protocol):
@@ -70,8 +71,9 @@ TicketT = TypeVar("TicketT", bound=AnyTicket)
 class Counter(Generic[TicketT]):
     """Open tickets of one stream: issued, found, settled, expired.
 
-    The latest ticket is filed only when it is asked for or followed by another: most outcomes
-    come before the next forecast.
+    The latest ticket is at hand: most outcomes come before the next forecast.  Those before it are
+    *near* as they are, and the oldest of these are filed on the desk once they are too many: to
+    file a ticket and to find it there again takes longer than to play a compiled round.
 
     Parameters
     ----------
@@ -90,13 +92,15 @@ class Counter(Generic[TicketT]):
         "_closed",
         "_desk",
         "_fields",
+        "_filing",
+        "_named",
+        "_near",
         "corrections",
         "earlier",
         "issuer",
         "kind",
         "latest",
         "max_open",
-        "noted",
         "taken",
         "whose",
     )
@@ -106,15 +110,17 @@ class Counter(Generic[TicketT]):
         self._fields = fields
         self._desk: Desk | None = None
         self.latest: TicketT | None = None
-        self._closed = NOTHING_CLOSED
+        self._closed: Closed | None = None
+        self._near: dict[int, TicketT] | None = None
+        self._named: dict[int | str, TicketT] | None = None
+        self._filing = False
         self.corrections = Corrections()
         self.earlier = NOBODY
         self.taken: list[Found] | None = None
-        self.noted: list[tuple[int, str | None]] | None = None
 
     @property
     def desk(self) -> Desk:
-        """Where open tickets wait, made when the first one does."""
+        """Where open tickets wait that are not near any more, made when the first one does."""
         if self._desk is None:
             self._desk = Desk(self._fields)
         return self._desk
@@ -133,40 +139,105 @@ class Counter(Generic[TicketT]):
         return ticket.whose == self.whose or ticket.whose in self.earlier
 
     def __len__(self) -> int:
-        return (0 if self._desk is None else len(self._desk)) + (self.latest is not None)
+        if self._filing:
+            self._file(NEAREST)
+        near = 0 if self._near is None else len(self._near)
+        return near + (0 if self._desk is None else len(self._desk)) + (self.latest is not None)
 
     def words(self) -> NDArray[np.int64]:
         """Return the open tickets as they are stored, one after the other."""
-        self.file_latest()
+        self.file_all()
         return NO_WORDS if self._desk is None else self._desk.words().reshape(-1)
 
     def hand_out(self, ticket: TicketT) -> None:
         """Open a ticket, which becomes the latest."""
         if self.latest is not None:
-            self.file_latest()
+            self.move_on()
         self.latest = ticket
 
-    def file_latest(self) -> None:
-        """Put the latest ticket on the desk."""
-        if (latest := self.latest) is not None:
-            number = latest._number
-            key = number if latest._id is number else _key(latest._id)
-            if self.desk.get(key) is None:
-                self.desk.add(key, 0, number, *latest.fields)
-            self.latest = None
+    def move_on(self) -> None:
+        """Put the latest ticket near, and file the oldest ones there if that makes too many."""
+        latest, near, named = self.latest, self._near, self._named
+        if latest is None:
+            return
+        # No call until all is done, so that no interrupt comes in between.
+        if near is None:
+            near = self._near = {}
+        if latest._id is not latest._number:
+            if named is None:
+                named = self._named = {}
+            named[latest._id] = latest
+        near[latest._number] = latest
+        self.latest = None
+        if len(near) > NEAREST:
+            self._file(NEAREST - AT_ONCE)
+
+    def file_all(self) -> None:
+        """Put all open tickets on the desk."""
+        self.move_on()
+        if self._near:
+            self._file(0)
+
+    def _file(self, most: int) -> None:
+        """File the oldest near tickets until at most that many are left."""
+        near, desk = self._near or {}, self.desk
+        if self._filing:
+            self._file_on(near, desk)
+        self._filing = True
+        for ticket in [*near.values()][: max(len(near) - most, 0)]:
+            desk.add(key_of(ticket._id), 0, ticket._number, *ticket.fields)
+            self._leave(near, ticket)
+        self._filing = False
+
+    def _file_on(self, near: dict[int, TicketT], desk: Desk) -> None:
+        """Let a ticket be near no more whose filing was interrupted when it was on the desk."""
+        for number in [*near][:1]:
+            if desk.get_number(0, number) is not None:
+                self._leave(near, near[number])
+
+    def _leave(self, near: dict[int, TicketT], ticket: TicketT) -> None:
+        """Let a ticket be near no more."""
+        named, id = self._named, ticket._id
+        if named and named.get(id) is ticket:
+            del named[id]
+        del near[ticket._number]
+
+    def _near_by(self, id: int | str) -> TicketT | None:
+        """Return the near ticket of that number or name, or None."""
+        known: Any = self._named if isinstance(id, str) else self._near
+        found: TicketT | None = known.get(id) if known else None
+        return found
+
+    def _again(self, near: TicketT, id: int | str) -> TicketT:
+        """Return a near ticket as if it came from the desk, under the id by which it was asked."""
+        made: TicketT = self.kind.revived(self.issuer, id, near._number, near.fields)
+        return made
 
     def refuse_open(self, id: str) -> None:
         """Raise if a ticket of that name is open."""
-        self.file_latest()
-        if self.desk.get(name_key(id)) is not None:
+        if self.waits(id):
             raise RepeatedTicket(f"id must not be that of an open ticket, got {id!r}")
+
+    def waits(self, id: str) -> bool:
+        """Say whether a ticket of that name is open."""
+        latest = self.latest
+        if (latest is not None and latest._id == id) or self._near_by(id) is not None:
+            return True
+        filed = self._desk is not None and len(self._desk) > 0
+        return filed and self.desk.get(key_of(id)) is not None
 
     def old(self, issued: int) -> list[Found]:
         """Return the open tickets that are too old once that many forecasts were made."""
-        if issued <= self.max_open or not len(self):
+        oldest = issued - self.max_open
+        if oldest <= 0 or not len(self):
             return []
-        self.file_latest()
-        return self.desk.old(0, issued - self.max_open)
+        # Rounds that take no ticket make the latest one older too.
+        if self.latest is not None and self.latest._number < oldest:
+            self.move_on()
+        near = self._near
+        while near and next(iter(near)) < oldest:
+            self._file(len(near) - 1)
+        return [] if self._desk is None else self._desk.old(0, oldest)
 
     def expire(self, issued: int) -> list[Found]:
         """Take away and return the tickets that are too old once that many forecasts were made."""
@@ -192,12 +263,16 @@ class Counter(Generic[TicketT]):
 
     def follow(self) -> None:
         """Know from now on which tickets are taken from the desk, so that all can be undone."""
-        self.file_latest()
-        self.taken, self.noted = [], []
+        self.file_all()
+        self.taken = []
+        if self._closed is not None:
+            self._closed.follow()
 
     def follow_no_more(self) -> None:
         """Forget what could be undone."""
-        self.taken = self.noted = None
+        self.taken = None
+        if self._closed is not None:
+            self._closed.follow_no_more()
 
     def undo(self, first: int) -> None:
         """Be as before :meth:`follow`, when that many forecasts had been made."""
@@ -208,11 +283,8 @@ class Counter(Generic[TicketT]):
         for found in taken:
             if found[2] < first and self.desk.get_number(0, found[2]) is None:
                 self.desk.add(*found)
-        for key, how in reversed(self.noted or []):
-            if how is None:
-                self._closed.pop(key, None)
-            else:
-                self._closed[key] = how
+        if self._closed is not None:
+            self._closed.undo()
 
     def aging(self, issued: int, apart: set[int]) -> list[Found]:
         """Return the open tickets that are too old once that many are issued, apart from some."""
@@ -220,15 +292,27 @@ class Counter(Generic[TicketT]):
 
     def find(self, ticket: Any, issued: int) -> TicketT:
         """Return an open ticket given itself or its id, or raise what says why there is none."""
-        latest = self.latest
+        latest, near = self.latest, self._near
         if latest is not None and ticket is latest:
             return latest
-        self.file_latest()
+        found: Found | None
         given: TicketT | None = ticket if isinstance(ticket, self.kind) else None
+        if near and given is not None and near.get(given._number) is given:
+            return given
         if given is not None and not self.owns(given):
             raise ForeignTicket(f"ticket must be of this recalibrator, got another's: {ticket!r}")
-        id = checked_id(ticket) if given is None else given.id
-        found = self.desk.get(_key(id)) if isinstance(id, str) or 0 <= id < issued else None
+        if latest is not None:
+            self.move_on()
+        id = ticket if type(ticket) is int else checked_id(ticket) if given is None else given._id
+        told = self._near_by(id)
+        if told is not None and given is None:
+            return self._again(told, id)
+        if told is not None:
+            found = key_of(told._id), 0, told._number, *told.fields
+        elif self._desk is not None and (isinstance(id, str) or 0 <= id < issued):
+            found = self._desk.get(key_of(id))
+        else:
+            found = None
         if found is not None and given is None:
             revived: TicketT = self.kind.revived(self.issuer, id, found[2], found[3:])
             return revived
@@ -240,7 +324,7 @@ class Counter(Generic[TicketT]):
 
     def check_waiting(self, numbers: NDArray[np.int64], issued: int) -> None:
         """Raise unless tickets of all these numbers are open."""
-        self.file_latest()
+        self.file_all()
         if NEAR * len(numbers) <= len(self):
             # A few look-ups, however many tickets wait.
             gone = [n for n in numbers.tolist() if self.desk.get_number(0, n) is None]
@@ -251,40 +335,54 @@ class Counter(Generic[TicketT]):
 
     def numbers(self) -> NDArray[np.int64]:
         """Return the numbers of all open tickets, in no order."""
-        self.file_latest()
+        self.file_all()
         count, stride = len(self.desk), self.desk.stride
         return self.desk.flat[1 : count * stride : stride]
 
     def _is_older(self, given: TicketT, number: int) -> bool:
         """Say whether a ticket is closed whose name is now that of the open one of that number."""
         named = isinstance(given.id, str) and given.number != number
-        return named and self.desk.get_number(0, given.number) is None
+        return named and not self.holds(given.number)
 
     def close(self, ticket: TicketT, how: str = SETTLED) -> None:
         """Forget a ticket that was found."""
+        number, near = ticket._number, self._near
+        if self._filing:
+            self._file(NEAREST)
         if ticket is self.latest:
-            self.latest, key = None, _key(ticket.id)
-        else:
-            desk = self.desk
-            waits = None if self.taken is None else desk.get_number(0, ticket.number)
-            if self.taken is not None and waits is not None:
-                self.taken.append(waits)
-            found = desk.pop_number(0, ticket.number)
-            if not desk.count and desk.is_roomy:
-                self._desk = None
+            self.latest, id = None, ticket._id
+        elif near and number in near:
             # A ticket with a name may have been asked for by its number.
-            key = _key(ticket.id) if found is None else found[0]
-        if key >= NAMED:
-            self._note(key, how)
+            id = near[number]._id
+            self._leave(near, near[number])
+        else:
+            id = self._pop(ticket)
+        if id is not number:
+            key = key_of(id)
+            if key >= NAMED:
+                self._note(key, how)
         if how is EXPIRED:
-            self._note(ticket.number, how)
+            self._note(number, how)
+
+    def _pop(self, ticket: TicketT) -> int | str:
+        """Take a ticket from the desk; return its id, or the key of its name."""
+        desk = self.desk
+        waits = None if self.taken is None else desk.get_number(0, ticket.number)
+        if self.taken is not None and waits is not None:
+            self.taken.append(waits)
+        found = desk.pop_number(0, ticket.number)
+        if not desk.count and desk.is_roomy:
+            self._desk = None
+        return ticket._id if found is None else found[0]
 
     def is_open(self, ticket: TicketT) -> bool:
         """Say whether a ticket that was found still waits."""
         return ticket is self.latest or self.holds(ticket.number)
 
     def holds(self, number: int) -> bool:
-        """Say whether the ticket of that number is on the desk."""
+        """Say whether the ticket of that number waits and is not the latest."""
+        if self._near and number in self._near:
+            return True
         return self._desk is not None and self._desk.get_number(0, number) is not None
 
     def note_closed(self, keys: list[int], expired: list[bool]) -> None:
@@ -295,10 +393,15 @@ class Counter(Generic[TicketT]):
 
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of that many others only."""
-        closed = self._closed = self._closed or OrderedDict()
-        if self.noted is not None:
-            self.noted.append((key, closed.get(key)))
-        note(closed, key, how)
+        if self._closed is None:
+            self._closed = Closed()
+            if self.taken is not None:
+                self._closed.follow()
+        self._closed.note(key, how)
+
+    def _fate(self, key: int) -> str | None:
+        """Return what is remembered of a closed ticket, by its number or the key of its name."""
+        return None if self._closed is None else self._closed.get(key)
 
     def replaced(self, ticket: Any, outcome: Any, was: Any, issued: int) -> Any:
         """Return the outcome that a correction replaces; raise unless it is the one that stands.
@@ -335,9 +438,8 @@ class Counter(Generic[TicketT]):
 
     def _refuse_unknown(self, ticket: TicketT, was: Any, issued: int) -> None:
         """Raise of a ticket that knows no outcome, unless it has one and the caller says which."""
-        self.file_latest()
-        waits = self.desk.get_number(0, ticket.number) is not None
-        gone = self._closed.get(ticket.number) is EXPIRED
+        waits = ticket is self.latest or self.holds(ticket.number)
+        gone = self._fate(ticket.number) is EXPIRED
         if not waits and (gone or issued - ticket.number > self.max_open):
             raise self._not_open(ticket.id, ticket, issued)
         if waits or was is None:
@@ -351,7 +453,7 @@ class Counter(Generic[TicketT]):
             return told_before(id, given.outcome)
         number = id if given is None else given.number
         counted = number if isinstance(number, int) else None
-        return not_open(id, counted, self._closed.get(_key(number)), issued, self.max_open)
+        return not_open(id, counted, self._fate(key_of(number)), issued, self.max_open)
 
 
 def clock_of(made: Any, issued: int) -> int:
@@ -370,7 +472,3 @@ def checked_id(id: Any) -> int | str:
     if not check.is_integer(id) or isinstance(id, bool):
         raise InvalidType(f"ticket must be a Ticket or its id, got {id!r}")
     return int(id)
-
-
-def _key(id: int | str) -> int:
-    return name_key(id) if isinstance(id, str) else id

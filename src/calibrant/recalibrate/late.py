@@ -153,7 +153,7 @@ def read_log(kinds: Any, ids: Any, values: NDArray[Any], counter: Counter[Any], 
     """Match outcomes with their forecasts; refuse a log that cannot be played to its end."""
     forecasts, names = forecasts_of(kinds), ids_of(ids, values)
     check.same_length(kind=forecasts, id=names, x=values)
-    counter.file_latest()
+    counter.file_all()
     ways = lambda row: issued, lambda id, row, made: counter.find(id, made).number
     reader = Reader(counter.desk, counter.max_open, *ways)
     return reader.read(forecasts, names, [0] * len(names))

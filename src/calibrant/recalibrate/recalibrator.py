@@ -168,7 +168,7 @@ class Recalibrator(Batches):
             ticket._mixed, ticket._clock, ticket._outcome = mixed, clock, None
             ticket._law, ticket._kept = NOTHING if rows.bare else rows.law_and_advice(words)
             if counter.latest is not None:
-                counter.file_latest()
+                counter.move_on()
             counter.latest = ticket
             if number >= counter.max_open:
                 self._expire_old(number + 1)
