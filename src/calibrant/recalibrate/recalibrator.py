@@ -202,7 +202,11 @@ class Recalibrator(Batches):
                 self._check_time(time, found)
             words, told, learn = self._arena.listed, found._time, self._rows.plain_learn
             if words is None:
-                self._rows.learn_ticket(self._row, found, outcome)
+                rows, steps, when = self._rows, self._rows.steps, 0.0 if told is None else told
+                if steps is None or self._reads is not None:
+                    rows.learn_ticket(self._row, found, outcome)
+                elif steps.learn_flat(rows.machine, self._row, found._number, when, outcome) < 0:
+                    rows.learn_filed(self._row, found, when, outcome)
             elif found._kept:
                 self._learn_ticket(found, outcome, words)
             else:

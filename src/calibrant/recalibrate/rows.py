@@ -192,15 +192,19 @@ class Rows(Bench):
             raise
 
     def learn_ticket(self, row: int, ticket: Ticket, outcome: int) -> None:
-        """Learn the outcome of a ticket in its row."""
+        """Learn the outcome of a ticket in its row; ``Recalibrator.observe`` does it by hand."""
         number, steps = ticket._number, self.steps
         when = 0.0 if ticket._time is None else ticket._time
         if self._reads:
             self.tell(ticket._kept[-self._reads :])
         # Usually the forecast that was announced last is the one that is learned.
         if steps is None or steps.learn_flat(self.machine, row, number, when, outcome) < 0:
-            told = ticket._place, ticket._weight, ticket._mixed, ticket._raw
-            self.learn(row, number, *told, when, outcome, ticket._kept)
+            self.learn_filed(row, ticket, when, outcome)
+
+    def learn_filed(self, row: int, ticket: Ticket, when: float, outcome: int) -> None:
+        """Learn the outcome of a ticket that is not the last one of its row."""
+        told = ticket._place, ticket._weight, ticket._mixed, ticket._raw
+        self.learn(row, ticket._number, *told, when, outcome, ticket._kept)
 
     def learn(
         self,
