@@ -112,7 +112,8 @@ def try_all(start: Recalibrator, call: str, late: bool, apart: str = "nothing") 
             # The stream is free, and the same call is done now.
             CALLS[call](model, model.ticket)
             assert model.to_bytes() == done
-    assert at > 5
+    # A prompt outcome of compiled steps is learned by one call, and its ticket is let go without.
+    assert at > 4
     assert False in outcomes
 
 
