@@ -41,6 +41,10 @@ Name: TypeAlias = str | int | Period
 Key: TypeAlias = str | int | tuple[str]
 
 
+TEXT: Final = {str}
+"""The types of the names of most rounds."""
+
+
 def names_of(groups: Any, declared: tuple[Name, ...] = ()) -> tuple[Name, ...]:
     """Return the groups of one round by name, each once.
 
@@ -54,6 +58,8 @@ def names_of(groups: Any, declared: tuple[Name, ...] = ()) -> tuple[Name, ...]:
     """
     if groups is None:
         return ()
+    if type(groups) in (list, tuple) and set(map(type, groups)) == TEXT and len(groups) < ROOM:
+        return tuple(dict.fromkeys(groups))
     if isinstance(groups, (str, Period)) or check.is_integer(groups):
         return (_name(groups),)
     if isinstance(groups, Mapping):
@@ -153,6 +159,8 @@ class Roster:
 
     def running(self, names: tuple[Name, ...]) -> list[int]:
         """Return the places of those that are known and not over, in order; nothing changes."""
+        if set(map(type, names)) <= TEXT:
+            return sorted([self.places[name] for name in names if name in self.places])
         found = [(self.places.get(_key(name), -1), name) for name in names]
         return sorted(place for place, name in found if place >= 0 and self._runs(place, name))
 
