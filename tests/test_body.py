@@ -304,6 +304,7 @@ def test_the_machine_is_made_of_the_plain_functions(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("kind", ["foster_hart", "calibrant", "safe"])
 def test_a_stream_that_is_loaded_goes_on_compiled_once_another_was(kind: str) -> None:
+    players.begin_plain(played(kind, 1))
     model, plain = played(kind, 50), played(kind, 50)
     before = model.to_bytes()
     with players.machine(model.spec.program):

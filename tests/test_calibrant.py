@@ -581,6 +581,7 @@ def test_bad_forecasts_change_nothing(raw: object) -> None:
 
 
 def test_an_interrupt_leaves_the_coins_in_step() -> None:
+    players.begin_plain(make())
     model, other = make(), make()
     model.forecast(0.5)
     whole = model._rows.plain_issue

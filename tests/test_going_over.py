@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import players
 import pytest
 
 from calibrant import Calibrant, Recalibrator
@@ -15,9 +16,7 @@ from calibrant.recalibrate.spec import Spec
 @pytest.fixture(autouse=True)
 def nothing_is_loaded():
     """Let no other test of this process have loaded machine code: new streams would use it."""
-    machine = Calibrant(seed=1).spec.program.__dict__.get("machine")
-    if machine is not None:
-        machine.__dict__.pop("ready", None)
+    players.begin_plain(Calibrant(seed=1))
 
 
 @pytest.fixture

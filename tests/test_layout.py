@@ -491,6 +491,7 @@ MIXTURES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", MIXTURES)
 def test_a_list_has_the_knots_of_experts_in_an_array_and_gives_every_word_back(name: str) -> None:
+    players.begin_plain(Calibrant(MIXTURES[name], seed=1))
     model = Calibrant(MIXTURES[name], seed=1)
     rng = np.random.default_rng(3)
     for raw in rng.random(40).tolist():

@@ -7,6 +7,7 @@ import weakref
 from array import array
 from collections.abc import Callable
 
+import players
 import pytest
 
 from calibrant import Calibrant, Recalibrator
@@ -108,10 +109,7 @@ MODELS = {
 @pytest.fixture(autouse=True)
 def streams_are_plain():
     """Let no other test of this process have loaded machine code: new streams would use it."""
-    for make in MODELS.values():
-        machine = vars(make().spec.program).get("machine")
-        if machine is not None:
-            vars(machine).pop("ready", None)
+    players.begin_plain(*(make() for make in MODELS.values()))
 
 
 @pytest.mark.parametrize("kind", MODELS)
