@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import players
 import pytest
 from test_context import columns, one_by_one, small, stream
 
@@ -68,6 +69,23 @@ def test_compiled_steps_announce_what_plain_ones_do_until_there_is_no_room(
     stepped._words()[stepped._row + ROUNDS] = 3
     with pytest.raises(InvalidInput, match=r"^rounds must be at most 3 at this resolution"):
         rows.issue(stepped._row, 0.5)
+
+
+def test_compiled_steps_learn_with_context_what_plain_ones_do() -> None:
+    plain, stepped = small(), small()
+    with players.machine(stepped.spec.program):
+        stepped.compile()
+        for k in range(30):
+            told, late = {"age": 20.0 + k}, {"age": 50.0 - k}
+            for each in (plain, stepped):
+                first = each.forecast(0.3, context=told)
+                if k % 3:
+                    each.observe(first, k % 2)
+                    continue
+                each.observe(each.forecast(0.6, context=late), 1)
+                each.observe(first, k % 2)
+        assert stepped._rows.steps is not plain._rows.steps is None
+        assert stepped.to_bytes() == plain.to_bytes()
 
 
 HUGE = {"digits of 400": 10**400, "digits of 5000": 10**5000, "fraction": Fraction(10**400, 3)}

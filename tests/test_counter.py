@@ -25,7 +25,7 @@ from calibrant.errors import (
 from calibrant.kernels.layout import EXCESS, RESERVED, pack
 from calibrant.recalibrate import closed as module
 from calibrant.recalibrate import counter
-from calibrant.recalibrate.closed import EXPIRED
+from calibrant.recalibrate.closed import EXPIRED, SETTLED, Closed
 from calibrant.recalibrate.counter import Counter
 from calibrant.transforms import BucketMeans, ExpertMixture, Identity
 
@@ -183,6 +183,45 @@ def test_only_so_many_names_of_closed_tickets_are_remembered(
     refusal(UnknownTicket, book.find, "name 6", 12)
 
 
+def test_what_no_key_can_be_was_never_closed() -> None:
+    closed = Closed()
+    closed.note(0, SETTLED)
+    closed.note((1 << 63) - 1, EXPIRED)
+    assert (closed.get(0), closed.get((1 << 63) - 1)) == (SETTLED, EXPIRED)
+    assert closed.get(-1) is closed.get(1 << 63) is closed.get(1 << 64) is None
+
+
+def test_what_became_of_tickets_in_a_batch_that_is_undone_is_not_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "CLOSED", 5)
+    for before in (0, 4, 9):
+        book = empty()
+        for k in range(40):
+            book.hand_out(ticket(k, f"name {k}"))
+        for k in range(before):
+            book.close(book.find(k, 40))
+        known = [book._fate(name_key(f"name {k}")) for k in range(40)]
+        open_now = book.words().tolist()
+        book.follow()
+        for k in range(before, 40):
+            book.close(book.find(k, 40))
+        book.hand_out(ticket(40))
+        book.close(book.find(40, 41))
+        book.undo(40)
+        book.follow_no_more()
+        assert [book._fate(name_key(f"name {k}")) for k in range(40)] == known
+        assert book.words().tolist() == open_now
+        # What a batch closed that came to its end is remembered, and of it the latest only.
+        book.follow()
+        for k in range(before, 40):
+            book.close(book.find(k, 40))
+        book.follow_no_more()
+        kept = [k for k in range(40) if book._fate(name_key(f"name {k}")) is SETTLED]
+        assert kept == [35, 36, 37, 38, 39]
+        assert len(book._closed._words) < 2 * 5
+
+
 @pytest.mark.parametrize("id", [1.0, None, True, np.bool_(True), [], b"a", (1,)], ids=repr)
 def test_what_is_no_id_is_refused(id: object) -> None:
     book, _ = counter_of(3)
@@ -204,6 +243,43 @@ def test_a_number_is_not_the_key_of_a_name() -> None:
     for k in range(300):
         book.hand_out(ticket(k, f"name {k}"))
     refusal(UnknownTicket, book.find, name_key("name 0"), 300)
+
+
+class Caseless(str):
+    """A string that is equal to others by a rule of its own."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, str) and str.lower(self) == str.lower(other)
+
+    def __hash__(self) -> int:
+        return hash(str.lower(self))
+
+
+class Hashless(str):
+    """A string that is equal to others as all are, and has no hash."""
+
+    def __eq__(self, other: object) -> bool:
+        return str.__eq__(self, other)
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("newer", [0, 1, 100])
+@pytest.mark.parametrize("kind", [str, np.str_, Caseless, Hashless])
+def test_a_name_is_its_text_whatever_kind_of_string_it_is(newer: int, kind: type[str]) -> None:
+    book = empty()
+    for number in range(newer + 1):
+        book.hand_out(ticket(number, None if number else kind("a")))
+    for name in ("a", kind("a")):
+        refusal(RepeatedTicket, book.refuse_open, name)
+        assert book.find(name, newer + 1).number == 0
+    for name in ("A", kind("A")):
+        book.refuse_open(name)
+        refusal(UnknownTicket, book.find, name, newer + 1)
+    book.close(book.find(kind("a"), newer + 1))
+    refusal(RepeatedTicket, book.find, "a", newer + 1)
+    refusal(UnknownTicket, book.find, kind("A"), newer + 1)
+    assert len(book) == newer
 
 
 def test_names_file_apart() -> None:
@@ -354,10 +430,10 @@ def test_a_ticket_that_expired_without_an_outcome_has_none_to_correct(count: int
 
 def test_only_a_closed_ticket_can_be_corrected() -> None:
     book, tickets = counter_of(300)
-    for made in (tickets[0], tickets[-1]):
-        text = refusal(InvalidInput, book.replaced, made, 1, None, 300)
+    for made in (tickets[0], tickets[-2], tickets[-1]):
         expected = f"ticket {made.id} must have an outcome to be corrected, got an open one"
-        assert text == expected
+        for told, was in ((made, None), (made, 0), (Ticket.from_dict(made.to_dict()), 0)):
+            assert refusal(InvalidInput, book.replaced, told, 1, was, 300) == expected
         book.close(book.find(made, 300))
         made._outcome = 1
         book.replaced(made, 0, None, 300)

@@ -254,6 +254,10 @@ def test_names_of_closed_tickets_do_not_pile_up() -> None:
         rec.forecast(0.5)
         rec.observe(ticket, 1)
     assert len(rec._issuer.names) < 200
+    for k in range(1000, 1500):
+        number = rec.forecast(0.5, groups=k).number
+        assert rec.observe(number, 1).groups == (k,)
+    assert len(rec._issuer.names) < 200
     for k, ticket in enumerate(open_tickets):
         assert rec.observe(ticket.number, 1).groups == ("kept", k)
 

@@ -31,9 +31,14 @@ _lately: Final = functools.lru_cache(maxsize=512)(name_key)
 """Names are asked for several times while their tickets are open, and hashing takes a while."""
 
 
+def plain_id(id: int | str) -> int | str:
+    """Return an id, a name as text alone: subclasses may be equal by other rules, or lack a hash."""
+    return str.__str__(id) if isinstance(id, str) else id
+
+
 def key_of(id: int | str) -> int:
     """Return the key of a ticket on a desk: that of its name, or its number."""
-    return _lately(id) if isinstance(id, str) else id
+    return _lately(str.__str__(id)) if isinstance(id, str) else id
 
 
 class Closed:

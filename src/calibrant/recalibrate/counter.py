@@ -18,7 +18,15 @@ from calibrant.errors import (
     UnknownTicket,
 )
 from calibrant.kernels.index import NAMED
-from calibrant.recalibrate.closed import EXPIRED, SETTLED, Closed, key_of, not_open, told_before
+from calibrant.recalibrate.closed import (
+    EXPIRED,
+    SETTLED,
+    Closed,
+    key_of,
+    not_open,
+    plain_id,
+    told_before,
+)
 from calibrant.recalibrate.corrections import Corrections
 
 NO_WORDS: Final = np.empty(0, np.int64)
@@ -160,13 +168,14 @@ class Counter(Generic[TicketT]):
         latest, near, named = self.latest, self._near, self._named
         if latest is None:
             return
+        id = plain_id(latest._id)
         # No call until all is done, so that no interrupt comes in between.
         if near is None:
             near = self._near = {}
-        if latest._id is not latest._number:
+        if id is not latest._number:
             if named is None:
                 named = self._named = {}
-            named[latest._id] = latest
+            named[id] = latest
         near[latest._number] = latest
         self.latest = None
         if len(near) > NEAREST:
@@ -197,7 +206,7 @@ class Counter(Generic[TicketT]):
 
     def _leave(self, near: dict[int, TicketT], ticket: TicketT) -> None:
         """Let a ticket be near no more."""
-        named, id = self._named, ticket._id
+        named, id = self._named, plain_id(ticket._id)
         if named and named.get(id) is ticket:
             del named[id]
         del near[ticket._number]
@@ -205,7 +214,7 @@ class Counter(Generic[TicketT]):
     def _near_by(self, id: int | str) -> TicketT | None:
         """Return the near ticket of that number or name, or None."""
         known: Any = self._named if isinstance(id, str) else self._near
-        found: TicketT | None = known.get(id) if known else None
+        found: TicketT | None = known.get(plain_id(id)) if known else None
         return found
 
     def _again(self, near: TicketT, id: int | str) -> TicketT:
@@ -221,7 +230,9 @@ class Counter(Generic[TicketT]):
     def waits(self, id: str) -> bool:
         """Say whether a ticket of that name is open."""
         latest = self.latest
-        if (latest is not None and latest._id == id) or self._near_by(id) is not None:
+        if latest is not None and plain_id(latest._id) == plain_id(id):
+            return True
+        if self._near_by(id) is not None:
             return True
         filed = self._desk is not None and len(self._desk) > 0
         return filed and self.desk.get(key_of(id)) is not None
@@ -376,8 +387,9 @@ class Counter(Generic[TicketT]):
         return ticket._id if found is None else found[0]
 
     def is_open(self, ticket: TicketT) -> bool:
-        """Say whether a ticket that was found still waits."""
-        return ticket is self.latest or self.holds(ticket.number)
+        """Say whether a ticket, or one of which it is a copy, still waits."""
+        latest, number = self.latest, ticket._number
+        return (latest is not None and latest._number == number) or self.holds(number)
 
     def holds(self, number: int) -> bool:
         """Say whether the ticket of that number waits and is not the latest."""
@@ -438,7 +450,7 @@ class Counter(Generic[TicketT]):
 
     def _refuse_unknown(self, ticket: TicketT, was: Any, issued: int) -> None:
         """Raise of a ticket that knows no outcome, unless it has one and the caller says which."""
-        waits = ticket is self.latest or self.holds(ticket.number)
+        waits = self.is_open(ticket)
         gone = self._fate(ticket.number) is EXPIRED
         if not waits and (gone or issued - ticket.number > self.max_open):
             raise self._not_open(ticket.id, ticket, issued)
