@@ -87,8 +87,7 @@ class Closed:
 
     def undo(self) -> None:
         """Know what was known at :meth:`follow`."""
-        if self._kept is not None:
-            del self._words[self._kept :]
+        del self._words[self._kept :]
 
     def follow_no_more(self) -> None:
         """Forget what could be undone."""

@@ -405,11 +405,13 @@ class Counter(Generic[TicketT]):
 
     def _note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of that many others only."""
-        if self._closed is None:
-            self._closed = Closed()
+        closed = self._closed
+        if closed is None:
+            closed = Closed()
             if self.taken is not None:
-                self._closed.follow()
-        self._closed.note(key, how)
+                closed.follow()
+            self._closed = closed
+        closed.note(key, how)
 
     def _fate(self, key: int) -> str | None:
         """Return what is remembered of a closed ticket, by its number or the key of its name."""
