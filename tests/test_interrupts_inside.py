@@ -15,6 +15,7 @@ from interrupting import interrupted
 import calibrant
 from calibrant import Calibrant, Recalibrator, load
 from calibrant.classes import ClassCalibrant
+from calibrant.errors import ExpiredTicket, TicketError
 from calibrant.kernels.whole import is_straight
 from calibrant.recalibrate import counter
 from calibrant.registry import calibrators
@@ -89,6 +90,51 @@ def test_an_interrupted_call_is_so_while_tickets_are_filed(
         monkeypatch.setattr(counter, "NEAREST", nearest)
         monkeypatch.setattr(counter, "AT_ONCE", nearest)
         try_all(warmed(kind), call, late=True)
+
+
+@pytest.mark.plain
+@pytest.mark.parametrize("nearest", [0, 64])
+@pytest.mark.parametrize("newer", [0, 1])
+@pytest.mark.parametrize("by_number", [False, True])
+@pytest.mark.parametrize("call", ["observe", "expire"])
+def test_what_became_of_a_name_is_known_wherever_an_interrupt_came(
+    call: str, by_number: bool, newer: int, nearest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counter, "NEAREST", nearest)
+    monkeypatch.setattr(counter, "AT_ONCE", nearest // 4)
+    said = {"observe": "one whose outcome is known", "expire": "one that was expired"}[call]
+    at, stopped = 0, True
+    while stopped:
+        at += 1
+        model = MODELS["foster_hart"](seed=5)
+        ticket = model.forecast(0.35, id="a")
+        for _ in range(newer):
+            model.forecast(0.8, id="b")
+        told = (ticket.number if by_number else ticket), *([1] if call == "observe" else [])
+        stopped, _ = interrupted(partial(getattr(model, call), *told), at)
+        if model.open > newer:
+            getattr(model, call)(*told)
+        for name in ("a", 0):
+            with pytest.raises(TicketError, match=f"^ticket {name!r} must be open, got {said}"):
+                model.observe(name, 1)
+    assert at > 4
+
+
+@pytest.mark.plain
+def test_a_name_that_grew_too_old_in_an_interrupted_call_is_said_to_have_expired() -> None:
+    at, stopped, ends = 0, True, set()
+    while stopped:
+        at += 1
+        model = MODELS["foster_hart"](seed=5, max_open=1)
+        model.forecast(0.35, id="a")
+        stopped, _ = interrupted(partial(model.forecast, 0.8), at)
+        ends.add(model.issued)
+        if model.issued == 2:
+            with pytest.raises(ExpiredTicket, match=r"^ticket 'a' must be open, got one that was"):
+                model.observe("a", 1)
+        else:
+            assert model.observe("a", 1).number == 0
+    assert ends == {1, 2}
 
 
 def try_all(start: Recalibrator, call: str, late: bool, apart: str = "nothing") -> None:

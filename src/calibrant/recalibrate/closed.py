@@ -32,7 +32,7 @@ _lately: Final = functools.lru_cache(maxsize=512)(name_key)
 
 
 def plain_id(id: int | str) -> int | str:
-    """Return an id, a name as text alone: subclasses may be equal by other rules, or lack a hash."""
+    """Return an id, names as text alone: subclasses may be equal by other rules, or lack a hash."""
     return str.__str__(id) if isinstance(id, str) else id
 
 

@@ -259,11 +259,11 @@ class Counter(Generic[TicketT]):
         return gone
 
     def let_go(self, gone: list[Found]) -> None:
-        """Take away tickets that expire."""
-        self.drop(gone)
+        """Take away tickets that expire; what becomes of names is noted before."""
         for found in gone:
             if found[0] >= NAMED:
                 self._note(found[0], EXPIRED)
+        self.drop(gone)
 
     def drop(self, gone: list[Found]) -> None:
         """Take tickets from the desk, as the desk keeps them; know of them if all is undone."""
@@ -356,35 +356,36 @@ class Counter(Generic[TicketT]):
         return named and not self.holds(given.number)
 
     def close(self, ticket: TicketT, how: str = SETTLED) -> None:
-        """Forget a ticket that was found."""
-        number, near = ticket._number, self._near
+        """Forget a ticket that was found; again, if an interrupt came before all was noted."""
         if self._filing:
             self._file(NEAREST)
-        if ticket is self.latest:
-            self.latest, id = None, ticket._id
-        elif near and number in near:
-            # A ticket with a name may have been asked for by its number.
-            id = near[number]._id
-            self._leave(near, near[number])
-        else:
-            id = self._pop(ticket)
-        if id is not number:
-            key = key_of(id)
-            if key >= NAMED:
-                self._note(key, how)
+        number, near = ticket._number, self._near
+        latest, told, waits = ticket is self.latest, None, None
+        if not latest:
+            told = near.get(number) if near else None
+            waits = self.desk.get_number(0, number) if told is None else None
+        # A ticket with a name may have been asked for by its number.
+        id = waits[0] if waits is not None else ticket._id if told is None else told._id
+        # What becomes of a name is noted before its ticket goes: it does not count until then.
+        if id is not number and (key := key_of(id)) >= NAMED:
+            self._note(key, how)
+        if latest:
+            self.latest = None
+        elif near and told is not None:
+            self._leave(near, told)
+        elif waits is not None:
+            self._pop(waits)
         if how is EXPIRED:
             self._note(number, how)
 
-    def _pop(self, ticket: TicketT) -> int | str:
-        """Take a ticket from the desk; return its id, or the key of its name."""
+    def _pop(self, waits: Found) -> None:
+        """Take a ticket from the desk, as the desk keeps it."""
         desk = self.desk
-        waits = None if self.taken is None else desk.get_number(0, ticket.number)
-        if self.taken is not None and waits is not None:
+        if self.taken is not None:
             self.taken.append(waits)
-        found = desk.pop_number(0, ticket.number)
+        desk.pop_number(0, waits[2])
         if not desk.count and desk.is_roomy:
             self._desk = None
-        return ticket._id if found is None else found[0]
 
     def is_open(self, ticket: TicketT) -> bool:
         """Say whether a ticket, or one of which it is a copy, still waits."""

@@ -220,6 +220,8 @@ class Stream(Intact[TicketT], Stateful):
             except BaseException:
                 if counter.is_open(found):
                     self._put_back(kept)
+                else:
+                    counter.close(found, EXPIRED)
                 raise
         return found
 
