@@ -191,6 +191,20 @@ def test_what_no_key_can_be_was_never_closed() -> None:
     assert closed.get(-1) is closed.get(1 << 63) is closed.get(1 << 64) is None
 
 
+@pytest.mark.parametrize("piece", [1, 2, 5, 100])
+@pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 19, 20, 33])
+def test_the_latest_of_a_key_counts_among_those_that_are_remembered(
+    piece: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CLOSED", 10)
+    monkeypatch.setattr(module, "PIECE", piece)
+    closed, told = Closed(), []
+    for k in range(count):
+        told.append((k * k % 7, EXPIRED if k % 3 else SETTLED))
+        closed.note(*told[-1])
+    assert [closed.get(key) for key in range(8)] == [dict(told[-10:]).get(k) for k in range(8)]
+
+
 def test_what_became_of_tickets_in_a_batch_that_is_undone_is_not_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -23,6 +23,9 @@ from calibrant.kernels.index import NAMED
 
 CLOSED: Final = 65_536
 """Names, and tickets that expired before their time, of which is remembered what became of them."""
+PIECE: Final = 8_192
+"""So many are gone through at a time, the latest first: most are asked for soon, and the system
+takes long to hand out the memory of larger pieces."""
 SETTLED: Final = "settled"
 EXPIRED: Final = "expired"
 
@@ -75,11 +78,14 @@ class Closed:
         """Return what became of the latest ticket of that key, or None where that is not known."""
         if not 0 <= key < 2 * NAMED:
             return None
-        words = np.array(self._words[-CLOSED:], np.uint64)
-        found = np.flatnonzero(words >> np.uint64(1) == np.uint64(key))
-        if not len(found):
-            return None
-        return EXPIRED if int(words[found[-1]]) & 1 else SETTLED
+        size = len(self._words)
+        first = max(size - CLOSED, 0)
+        for end in range(size, first, -PIECE):
+            words = np.array(self._words[max(end - PIECE, first) : end], np.uint64)
+            found = np.flatnonzero(words >> np.uint64(1) == np.uint64(key))
+            if len(found):
+                return EXPIRED if int(words[found[-1]]) & 1 else SETTLED
+        return None
 
     def follow(self) -> None:
         """Forget nothing from now on, so that all can be undone."""
