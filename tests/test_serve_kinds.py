@@ -22,6 +22,7 @@ from calibrant.client import Forecast, verify_commitment
 from calibrant.client.asking import Mixture
 from calibrant.groups import GroupRecalibrator
 from calibrant.journal.commitment import commitment, is_kept, salt_of
+from calibrant.kernels.compile import available
 
 pytestmark = pytest.mark.once
 
@@ -186,6 +187,45 @@ def test_machine_code_takes_over_from_a_stream_that_is_slow_without(
         folds = client.app.state.desk.ledger.folds  # type: ignore[attr-defined]
         assert folds[1]._quick is folds[1].model
         assert client.get(f"{at}/state").content == state
+
+
+@pytest.mark.parametrize(
+    ("settings", "slow"),
+    [
+        ({"method": "calibrant"}, True),
+        ({"method": "calibrant", "keyed": True}, True),
+        ({"method": "foster_hart"}, False),
+    ],
+    ids=["default", "keyed", "foster_hart"],
+)
+def test_machine_code_takes_over_from_streams_with_experts(
+    settings: dict[str, Any], slow: bool, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibrant.serve.app.EVERY", 0.0)
+    monkeypatch.setattr("calibrant.serve.app.SOON", 3)
+    known = {"resolution": None, "buckets": None} | settings
+    key = {"key": "a"} if "keyed" in settings else {}
+    with served(file, fast=True) as client, served(file.with_name("plain.db")) as plain:
+        at, before = stream(client, "s", **known), 0
+        assert stream(plain, "s", **known) == at
+        fold = client.app.state.desk.ledger.folds[1]  # type: ignore[attr-defined]
+        for k in range(12):
+            asked = {"id": f"a{k}", "raw": k / 11, **key}
+            made = [each.post(f"{at}/forecasts", json=asked).content for each in (client, plain)]
+            assert made[0] == made[1]
+            assert [learned(each, at, f"a{k}", k % 2) for each in (client, plain)] == [
+                "learned",
+                "learned",
+            ]
+            for _ in range(2_000 * (slow and k == 4)):
+                if fold._quick is not None:
+                    break
+                assert client.get(at).status_code == 200
+            before += fold._quick is None
+        assert (fold._quick is fold.model) == slow
+        assert before >= 2
+        if slow:
+            assert (fold.model._rows.steps is not None) == available()
 
 
 @pytest.mark.parametrize("settings", [GROUPED, CLASSED], ids=["groups", "classes"])

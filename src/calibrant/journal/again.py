@@ -39,7 +39,7 @@ def replay_all(fold: Fold, events: Sequence[Event], find: Find) -> None:
     ``find`` looks up earlier events, of which whoever follows the stream is told again.
     """
     rest = [event for event in events if event.seq > fold.seq]
-    if len(rest) > LONG:
+    if len(rest) > LONG and not fold.form.batches:
         fold.quicken()
     for run in _runs(fold, rest):
         if len(run) <= FEW or not _play(fold, run, find):

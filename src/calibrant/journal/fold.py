@@ -138,8 +138,7 @@ class Fold:
         model: Any = self.model
         if self.form.slow and self._quick is not model and self.learned >= rounds:
             try:
-                # Compiled for a copy: whoever uses the model does not wait for it.
-                model.copy().compile()
+                self.form.make_machine()
                 model.compile()
             finally:
                 self._quick = model

@@ -45,10 +45,14 @@ class Form(ABC):
     kinds: ClassVar[tuple[type[Any], ...]]
     past: ClassVar[struct.Struct] = struct.Struct("<ddI")
     batches: bool = False
-    slow: ClassVar[bool] = False
+    slow: bool = False
 
     def __init__(self, model: Any) -> None:
         self.model = model
+
+    def make_machine(self) -> None:
+        """Make machine code for the rounds of the model, for which nobody who asks waits."""
+        self.model.copy().compile()
 
     def forecast(self, asked: Asked) -> Any:
         """Make a forecast; return its ticket."""
@@ -100,6 +104,12 @@ class Lone(Form):
         super().__init__(model)
         self.kept: int = model._spec.kept
         self.batches = not model._spec.issuer(bytes(16)).full_support
+        # A rule alone takes no longer than the ticket.
+        self.slow = model._spec.transform is not None
+
+    def make_machine(self) -> None:
+        """Make machine code for the rounds of all models with these settings."""
+        self.model._spec.compile()
 
     def made_of(self, pattern: Any) -> bool:
         """Say whether the model is what is made of a pattern, or was before."""
