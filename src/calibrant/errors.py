@@ -28,6 +28,8 @@ what happened and what to do.  Whoever raises has changed nothing.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 __all__ = [
@@ -147,10 +149,18 @@ def requirement(extra: str) -> str:
     return f'"calibrant[{extra}]"' if RELEASED else f'".[{extra}]" in a clone of calibrant'
 
 
-def needed(module: str, told: str, install: str) -> Any:
-    """Return a module that may not be installed, or say who needs it and what to install."""
+@contextmanager
+def needing(told: str, extra: str) -> Iterator[None]:
+    """Say what to install where a module is missing; ``{}`` in ``told`` is its name."""
     try:
+        yield
+    except ModuleNotFoundError as error:
+        wanted = f"{told.format(error.name)}: pip install {requirement(extra)}"
+        raise MissingExtra(wanted) from error
+
+
+def needed(module: str, told: str, extra: str) -> Any:
+    """Return a module that may not be installed, or say who needs it and what to install."""
+    with needing(told, extra):
         importlib.import_module(module.partition(".")[0])
         return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise MissingExtra(f"{told}: pip install {install}") from error

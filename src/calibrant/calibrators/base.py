@@ -107,8 +107,8 @@ class Calibrator:
     """Whether the rule's theorems say something about late outcomes."""
     reference: ClassVar[str]
     guarantee: ClassVar[str]
-    assumption: ClassVar[str]
-    cost: ClassVar[str]
+    assumption: ClassVar[str] = "the outcome is chosen without sight of the round's coin"
+    cost: ClassVar[str] = "O(1) a round, O(log K) after late outcomes"
 
     resolution: int = 20
     grid: str = "endpoints"

@@ -77,8 +77,6 @@ class Blackwell(Calibrator):
     )
     reference = "Abernethy, Bartlett and Hazan 2011"
     guarantee = "E C1 <= h + sqrt(K/T) (fixed step), h + 2 sqrt(2K/T) (any time)"
-    assumption = "the outcome is chosen without sight of the round's coin"
-    cost = "O(1) a round, O(log K) after late outcomes"
 
     step: str = "adaptive"
     eta: float | None = None

@@ -58,9 +58,7 @@ class FosterHart(Calibrator):
     kernels = Rule("foster_hart", gaps.draw, gaps.update, gaps.amend, play=gaps.play)
     reference = "Foster and Hart 2021; Foster 1999"
     guarantee = "E C2 <= h^2 + K(1 + ln(T/K))/T"
-    assumption = "the outcome is chosen without sight of the round's coin"
     late = True
-    cost = "O(1) a round, O(log K) after late outcomes"
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
@@ -111,8 +109,6 @@ class Foster99(Calibrator):
     kernels = Rule("foster99", draw_average, gaps.update, gaps.amend)
     reference = "Foster 1999"
     guarantee = "E C1 <= h + sqrt(K(1 + ln(T/K))/T); midpoints: h + 2 sqrt(K/T)"
-    assumption = "the outcome is chosen without sight of the round's coin"
-    cost = "O(1) a round, O(log K) after late outcomes"
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
@@ -166,9 +162,7 @@ class RegretMatching(Calibrator):
     kernels = Rule("regret_matching", draw_cumulative, gaps.update, gaps.amend)
     reference = "Hart and Mas-Colell 2000; Mannor and Stoltz 2010"
     guarantee = "E C1 <= h + (1 + h) sqrt(K/T)"
-    assumption = "the outcome is chosen without sight of the round's coin"
     late = True
-    cost = "O(1) a round, O(log K) after late outcomes"
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None

@@ -194,7 +194,6 @@ class PolynomialRegret(AllPairs):
     kernels = pairs.make_rule("polynomial_regret", pairs.polynomial_rates)
     reference = "Foster and Vohra 1998; Hart and Mas-Colell 2000"
     guarantee = "E C2 <= h^2 + sqrt(K(K-1)/T)"
-    assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(K^3) a round, O(K) memory"
 
     updates: str = "realised"

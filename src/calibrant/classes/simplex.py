@@ -19,7 +19,7 @@ from calibrant.classes.version1 import migrated_simplex
 from calibrant.core.arrays import Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
-from calibrant.errors import ForeignTicket, RepeatedTicket, needed, requirement
+from calibrant.errors import ForeignTicket, RepeatedTicket, needed
 from calibrant.kernels.alone import count_overtaken
 from calibrant.kernels.crowd import count_forecast
 from calibrant.kernels.layout import ISSUED, LONGEST_LAG, ROUNDS
@@ -333,7 +333,7 @@ def _gaps(counts: Words, values: Reals) -> Reals:
 def solver() -> Any:
     """Return SciPy's ``linprog``, or say what to install."""
     told = "a grid over the simplex needs scipy"
-    return needed("scipy.optimize", told, requirement("classes")).linprog
+    return needed("scipy.optimize", told, "classes").linprog
 
 
 def prices(gaps: Reals, values: Reals) -> Reals:

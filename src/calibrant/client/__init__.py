@@ -1,16 +1,13 @@
 """Clients of the service: retries under the same ids, batches, and a spool while it is away."""
 
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 
-try:
+with needing("calibrant.client needs {}, which is not installed", "client"):
     from calibrant.client.asking import Forecast, Previewed, ServiceError, verify_commitment
     from calibrant.client.batcher import AsyncBatcher, Batcher
     from calibrant.client.clients import AsyncClient, Client
     from calibrant.client.spool import Spool
     from calibrant.client.wrapped import Served
-except ModuleNotFoundError as error:
-    told = f"calibrant.client needs {error.name}, which is not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('client')}") from error
 
 __all__ = [
     "AsyncBatcher",

@@ -11,9 +11,9 @@ from typing import Any, Self
 from calibrant.client import asking
 from calibrant.client.asking import AGAIN, Call, Question, Read, ServiceError
 from calibrant.client.verbs import awaits, waits
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 
-httpx: Any = needed("httpx", "the client needs httpx", requirement("client"))
+httpx: Any = needed("httpx", "the client needs httpx", "client")
 
 _inherited: list[Any] = []
 """Connections of processes from which this one was forked: theirs to close."""

@@ -15,7 +15,7 @@ import httpx
 
 from calibrant.client.asking import Forecast, ServiceError
 from calibrant.client.clients import AsyncClient
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 
 TOLD: Final = """Calibrated confidence. Before something is settled, call record_confidence with
 your own probability that it will turn out true; use the calibrated one that is returned. When it is
@@ -37,7 +37,7 @@ def make_server(client: AsyncClient, stream: str) -> Any:
 
 def _server(reach: Callable[[], Reached]) -> Any:
     """Return a server whose tools ask a stream that is looked up for each call."""
-    found = needed("mcp.server", "the server for agents needs mcp", requirement("mcp"))
+    found = needed("mcp.server", "the server for agents needs mcp", "mcp")
     server = found.MCPServer("calibrant", instructions=TOLD)
 
     @server.tool()  # type: ignore[untyped-decorator]
@@ -85,7 +85,7 @@ async def _told(asked: Any) -> Any:
 
 
 def _refused(told: str) -> Exception:
-    module = needed("mcp.server.mcpserver.exceptions", "the server for agents", requirement("mcp"))
+    module = needed("mcp.server.mcpserver.exceptions", "the server for agents", "mcp")
     error: Exception = module.ToolError(told)
     return error
 

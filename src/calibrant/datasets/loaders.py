@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Reals
 from calibrant.datasets.shelf import SOURCES, path
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 
 Rows: TypeAlias = list[dict[str, str]]
 Names: TypeAlias = NDArray[np.str_]
@@ -485,9 +485,9 @@ def load_drift(table: str = "bank", *, data: str | Path | None = None) -> Datase
     <Dataset drift data fetal_health: 1,126 rounds, CC BY 4.0>
     """
     told = "the model of a drifting table needs scikit-learn"
-    linear = needed("sklearn.linear_model", told, requirement("sklearn"))
-    pipeline = needed("sklearn.pipeline", told, requirement("sklearn"))
-    scaler = needed("sklearn.preprocessing", told, requirement("sklearn"))
+    linear = needed("sklearn.linear_model", told, "sklearn")
+    pipeline = needed("sklearn.pipeline", told, "sklearn")
+    scaler = needed("sklearn.preprocessing", told, "sklearn")
     features, outcomes = load_drifting_table(table, data=data)
     model = pipeline.make_pipeline(
         scaler.StandardScaler(), linear.LogisticRegression(max_iter=1000)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 from calibrant.live import Memory, Stream, app
 from calibrant.recalibrate import Calibrant
 
@@ -186,7 +186,7 @@ class Show:
 def serve(port: int = PORT) -> int:
     """Show the live page of the three streams on this machine until interrupted."""
     told = "the live page needs uvicorn, which is not installed"
-    uvicorn = needed("uvicorn", told, requirement("serve"))
+    uvicorn = needed("uvicorn", told, "serve")
     show, stop = Show(now=clock.time()), threading.Event()
     mover = threading.Thread(target=show.move, args=(stop,), daemon=True)
     mover.start()

@@ -13,6 +13,7 @@ drawn again and again:
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Reals, Words
-from calibrant.errors import needed
+from calibrant.errors import MissingExtra
 
 TRAINING: Final = 100
 WEAK: Final = 0.1
@@ -99,8 +100,11 @@ def scan(rounds: int = 100_000, seed: int = 7) -> Stream:
 
 
 def _scikit_learn(part: str) -> Any:
-    told = "the demo's stream needs scikit-learn, which is not installed"
-    return needed(f"sklearn.{part}", told, "scikit-learn")
+    told = "the demo's stream needs scikit-learn, which is not installed: pip install scikit-learn"
+    try:
+        return importlib.import_module(f"sklearn.{part}")
+    except ModuleNotFoundError as error:
+        raise MissingExtra(told) from error
 
 
 def _blocks(rounds: int) -> Iterator[tuple[slice, Reals]]:

@@ -16,7 +16,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals, Words
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 
 if TYPE_CHECKING:
     from msprime import Demography
@@ -107,7 +107,7 @@ def history_of(size: int, length: int, recombination: float, rng: Generator) -> 
 
 def _msprime() -> Any:
     told = "simulated genotypes need msprime, which is not installed"
-    return needed("msprime", told, requirement("experiments"))
+    return needed("msprime", told, "experiments")
 
 
 def out_of_africa() -> Demography:

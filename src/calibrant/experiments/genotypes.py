@@ -23,7 +23,7 @@ import numpy as np
 
 from calibrant.core import check
 from calibrant.core.arrays import Bits, Words
-from calibrant.errors import InvalidInput, needed, requirement
+from calibrant.errors import InvalidInput, needed
 from calibrant.experiments import coalescent
 from calibrant.experiments.coalescent import HLA, LOCI, Alleles, Locus
 from calibrant.simulate.games import Progress
@@ -121,7 +121,7 @@ def join_beds(parts: Sequence[Path], path: Path) -> None:
 
 def _bed_reader() -> Any:
     told = "PLINK files need bed-reader, which is not installed"
-    return needed("bed_reader", told, requirement("experiments"))
+    return needed("bed_reader", told, "experiments")
 
 
 VERSION: Final = 1

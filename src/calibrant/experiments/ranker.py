@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.core.arrays import Bits, Reals
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 from calibrant.experiments.embedding import Floats, embed
 from calibrant.experiments.streams import Question, Relation, Schema
 
@@ -29,7 +29,7 @@ SCALES: Final = {"sum": 0.1, "letters": 3.0, "embedding": 5.0}
 
 def scipy(part: str) -> Any:
     """Return a module of SciPy, or say what is missing."""
-    return needed(f"scipy.{part}", "the ranker needs scipy", requirement("experiments"))
+    return needed(f"scipy.{part}", "the ranker needs scipy", "experiments")
 
 
 def sparse() -> Any:

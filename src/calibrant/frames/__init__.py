@@ -7,12 +7,9 @@
 ['raw', 'happened', 'forecast', 'mean']
 """
 
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 
-try:
+with needing("calibrant.frames needs narwhals, which is not installed", "frames"):
     from calibrant.frames.replay import replay
-except ModuleNotFoundError as error:
-    told = "calibrant.frames needs narwhals, which is not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('frames')}") from error
 
 __all__ = ["replay"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibrant.errors import needed, requirement
+from calibrant.errors import needed
 from calibrant.journal.sql import Store
 from calibrant.journal.sqlite import SqliteStore
 from calibrant.journal.vault import Vault
@@ -22,7 +22,7 @@ def open_store(
     vault = Vault(secret_file)
     if not address.startswith(PREFIXES):
         return SqliteStore(address, alone=alone, old=old, vault=vault)
-    needed("psycopg", "PostgreSQL needs psycopg", requirement("postgres"))
+    needed("psycopg", "PostgreSQL needs psycopg", "postgres")
     from calibrant.journal.postgres import PostgresStore
 
     return PostgresStore(address, alone=alone, old=old, vault=vault)

@@ -12,7 +12,7 @@ import secrets
 from pathlib import Path
 from typing import Any, Final
 
-from calibrant.errors import CorruptState, InvalidInput, needed, requirement
+from calibrant.errors import CorruptState, InvalidInput, needed
 
 MAGIC: Final = b"calibsl1"
 KEY: Final = 32
@@ -33,9 +33,7 @@ class Vault:
         self._key: Any = None
         if path is not None:
             told = "sealed secrets need cryptography"
-            found = needed(
-                "cryptography.hazmat.primitives.ciphers.aead", told, requirement("sealed")
-            )
+            found = needed("cryptography.hazmat.primitives.ciphers.aead", told, "sealed")
             self._key = found.AESGCM(_key_in(Path(os.fspath(path))))
 
     @property

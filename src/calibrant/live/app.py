@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from calibrant.errors import UnknownName, needed, requirement
+from calibrant.errors import UnknownName, needed
 from calibrant.live.fragments import Fragment
 from calibrant.live.packed import PACKED, VARY, accepts, packed, packed_events
 from calibrant.live.pages import QUICK, SLOW, Pages
@@ -91,7 +91,7 @@ def routes(
 
 def _starlette(part: str) -> Any:
     told = "the live page needs starlette, which is not installed"
-    return needed(f"starlette.{part}", told, requirement("serve"))
+    return needed(f"starlette.{part}", told, "serve")
 
 
 def event(part: Fragment) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast
 
 from calibrant.core.arrays import Words
-from calibrant.errors import InvalidInput, InvalidType, needed, requirement
+from calibrant.errors import InvalidInput, InvalidType, needed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,7 +144,7 @@ def new_axes(size: tuple[float, float]) -> Axes:
 def matplotlib(part: str) -> Any:
     """Return a module of matplotlib, or say what is missing."""
     told = "plots need matplotlib, which is not installed"
-    return needed(f"matplotlib.{part}", told, requirement("plot"))
+    return needed(f"matplotlib.{part}", told, "plot")
 
 
 def as_axes(ax: Any) -> Axes:

@@ -154,7 +154,6 @@ class Blend(SidedMethod):
 
     name = "blend"
     guarantee = "|coverage - target| <= (1 + eta)/(eta T) + n/T, eta the step, n counted"
-    assumption = "none: any sequence, every time"
     reference = "Zaffran et al. (2022) over learners of ours; the level as Gibbs and Candes (2021)"
     program = blend.BLEND
 

@@ -201,7 +201,6 @@ class AdaptiveConformal(IntervalMethod):
 
     name = "aci"
     guarantee = "|coverage - target| <= (D + eta)/(eta T), eta = step scale, scores within D"
-    assumption = "none: any sequence, every time"
     reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
     program = kernel.ACI
 
@@ -227,7 +226,6 @@ class AdaptiveQuantile(IntervalMethod):
 
     name = "aci_quantile"
     guarantee = "|coverage - target| <= (1 + step)/(step T), whatever the size of scores"
-    assumption = "none: any sequence, every time"
     reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
     program = kernel.ACI_QUANTILE
 
@@ -278,7 +276,6 @@ class ConformalPID(IntervalMethod):
 
     name = "pid"
     guarantee = "|coverage - target| <= (C (pi/2) (T + 1)/ln(T + 1) + 1)/T, C = saturation"
-    assumption = "none: any sequence, every time"
     reference = "Angelopoulos, Candes and Tibshirani (2023), Conformal PID control"
     program = kernel.PID
 
@@ -351,7 +348,6 @@ class ScaleFree(IntervalMethod):
 
     name = "sf_ogd"
     guarantee = "|coverage - target| falls as 1/sqrt(T); from the steps that were made"
-    assumption = "none: any sequence, every time"
     reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
     program = kernel.SF_OGD
 

@@ -142,7 +142,6 @@ class Tracker(LevelMethod):
 
     name = "tracker"
     guarantee = "|coverage - p| <= (1 + step)/(step T) at each level, before sorting"
-    assumption = "none: any sequence, every time"
     reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
 
     def __init__(self, levels: Reals, *, step: float = 0.02) -> None:

@@ -120,7 +120,7 @@ class Method(ABC):
 
     name: ClassVar[str]
     guarantee: ClassVar[str]
-    assumption: ClassVar[str]
+    assumption: ClassVar[str] = "none: any sequence, every time"
     reference: ClassVar[str]
 
     whole: ClassVar[bool] = False

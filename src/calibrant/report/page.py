@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from calibrant.core.files import put
-from calibrant.errors import InvalidInput, MissingExtra, requirement
+from calibrant.errors import InvalidInput, needed
 from calibrant.plot import Drawing, save_drawings
 from calibrant.plot.canvas import DARK, LIGHT, svg
 from calibrant.plot.save import inline
@@ -203,11 +203,7 @@ def filled(who: str, package: str, template: str, *, extra: str = "plot", **valu
     **values
         What it asks for, beside the colours.
     """
-    try:
-        import jinja2 as jinja2
-    except ModuleNotFoundError as error:
-        told = f"{who} jinja2, which is not installed: pip install {requirement(extra)}"
-        raise MissingExtra(told) from error
+    needed("jinja2", f"{who} jinja2, which is not installed", extra)
     made = _templates(package).get_template(template)
     page: str = made.render(light=_variables(LIGHT), dark=_variables(DARK), **values)
     return page

@@ -4,9 +4,9 @@ Needs the extra ``cli``.
 """
 
 from calibrant._renamed import renamed
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 
-try:
+with needing("calibrant.stream needs {}, which is not installed", "cli"):
     from calibrant.stream.columns import SCALES, Columns, KindColumns, Scale
     from calibrant.stream.dialect import Asked
     from calibrant.stream.drafts import Drafts
@@ -22,9 +22,6 @@ try:
     from calibrant.stream.session import ADDED, Answers, Options, Session, open_session
     from calibrant.stream.source import FORMATS, format_of
     from calibrant.stream.writers import Writer, open_output, open_writer
-except ModuleNotFoundError as error:
-    told = f"calibrant.stream needs {error.name}, which is not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('cli')}") from error
 
 __all__ = [
     "ADDED", "FORMATS", "SCALES", "Answers", "Asked", "BadRow", "Columns", "Drafts", "Job",

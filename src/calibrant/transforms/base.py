@@ -51,9 +51,9 @@ class Transform(abc.ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]
-    guarantee: ClassVar[str]
-    assumption: ClassVar[str]
-    cost: ClassVar[str]
+    guarantee: ClassVar[str] = "none"
+    assumption: ClassVar[str] = "none"
+    cost: ClassVar[str] = "O(1) a round"
     checks: ClassVar[dict[str, Check]] = {}
     fixed: ClassVar[tuple[int, ...]] = ()
 

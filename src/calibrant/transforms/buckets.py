@@ -71,7 +71,6 @@ class BucketMeans(Transform):
     reference = "Foster and Hart 2023"
     guarantee = "Brier <= refinement of the buckets + B(1 + ln(T/B))/T"
     assumption = "no forgetting, no prior"
-    cost = "O(1) a round"
 
     buckets: int = 20
     memory: float | None = math.inf
@@ -154,9 +153,6 @@ class HatMeans(Transform):
     )
     fixed = hats.CELLS, hats.FORGOTTEN, hats.PRIOR, hats.SCALE, hats.SHIFT, hats.REACH
     reference = "hat functions on calibeating; Foster and Hart 2023"
-    guarantee = "none"
-    assumption = "none"
-    cost = "O(1) a round"
 
     cells: int = 20
     memory: float | None = math.inf

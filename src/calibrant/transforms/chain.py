@@ -152,8 +152,6 @@ class Tracking(Composed):
 
     reference = "Gupta and Ramdas 2023"
     guarantee = "Brier <= refinement of Platt's buckets + B(1 + ln(T/B))/T"
-    assumption = "none"
-    cost = "O(1) a round"
 
     buckets: int = 10
     gamma: float = 0.1

@@ -81,8 +81,6 @@ class Context(Transform):
     )
     fixed = tuple(range(context.FEATURE))
     reference = "Duchi, Hazan and Singer 2011; Weinberger et al. 2009"
-    guarantee = "none"
-    assumption = "none"
     cost = "O(features) a round"
 
     places: int = 1024

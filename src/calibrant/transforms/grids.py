@@ -59,7 +59,6 @@ class AOSA(Transform):
     notes = 1
     reference = "Arunachaleswaran, Collina, Roth and Shi 2025"
     guarantee = "distance to calibration <= 2m - 1 in each epoch of m^2 rounds"
-    assumption = "none"
     cost = "O(log m) a round, O(m) memory"
 
     resolution: int = 4
@@ -125,7 +124,6 @@ class Interval(Transform):
     notes = 2
     reference = "Gupta and Ramdas 2022"
     guarantee = "C1 at the better ends <= 1/(2m) + m/T"
-    assumption = "none"
     cost = "O(m) a round at worst"
 
     resolution: int = 10
@@ -251,7 +249,6 @@ class Defensive(Transform):
     )
     reference = "Vovk, Takemura and Shafer 2005"
     guarantee = "gap of every function of kernel norm 1 <= 1/(2 sqrt T) (K29*), 1/sqrt(T) (K29)"
-    assumption = "none"
     cost = "O(40 D) a round"
 
     form: str = "K29*"

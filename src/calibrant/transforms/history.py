@@ -67,9 +67,6 @@ class History(Transform):
     )
     fixed = history.STEP, history.REACH, history.FORGOTTEN
     reference = "Hazan, Agarwal and Kale 2007; Kaufmann 1987"
-    guarantee = "none"
-    assumption = "none"
-    cost = "O(1) a round"
 
     gamma: float = 0.5
     rho: float = 3.0

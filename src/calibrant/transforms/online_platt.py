@@ -79,8 +79,6 @@ class OnlinePlatt(Transform):
     checks = newton(1.0, "1") | rules(memory=remembered)
     reference = "Gupta and Ramdas 2023"
     guarantee = "log loss <= best fixed slope and intercept's + O(ln T)/T"
-    assumption = "none"
-    cost = "O(1) a round"
 
     gamma: float = 0.1
     rho: float = 100.0
@@ -163,8 +161,6 @@ class OnlineBeta(Transform):
     notes = 2
     reference = "Gupta and Ramdas 2023; Kull, Silva Filho and Flach 2017"
     guarantee = "log loss <= best fixed parameters' + O(ln T)/T"
-    assumption = "none"
-    cost = "O(1) a round"
 
     gamma: float = 0.1
     rho: float = 25.0
@@ -225,7 +221,6 @@ class PlattSGD(Transform):
     reference = "Zinkevich 2003"
     guarantee = "log loss <= that of any (a, b) + |(a, b) - start|^2/(2 step T) + step G^2/2"
     assumption = "G bounds the gradients: |(logit(clip), 1)|"
-    cost = "O(1) a round"
 
     step: float = 0.01
     start: str = "identity"

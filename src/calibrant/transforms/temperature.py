@@ -53,8 +53,6 @@ class Temperature(Transform):
     notes = 1
     reference = "Guo et al. 2017; Hazan, Agarwal and Kale 2007"
     guarantee = "log loss <= best fixed factor's + O(ln T)/T"
-    assumption = "none"
-    cost = "O(1) a round"
 
     gamma: float = 0.1
     rho: float = 100.0

@@ -72,7 +72,6 @@ class WindowedIsotonic(Windowed):
 
     kernel = window.CURVE
     reference = "Zadrozny and Elkan 2002"
-    guarantee = "none"
     assumption = "independent rounds, and then only in the limit"
     cost = "O(log window + window log(window) / every) a round; O(window) memory"
 
@@ -129,7 +128,6 @@ class WindowedPlatt(Windowed):
     fixed = *Windowed.fixed, window.LOW, window.RIDGE
     notes = 1
     reference = "Platt 1999"
-    guarantee = "none"
     assumption = "independent rounds, and then only in the limit"
     cost = "O(window / every) a round, some ten times over; O(window) memory"
 

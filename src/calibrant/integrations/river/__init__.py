@@ -8,10 +8,10 @@
 [False, True]
 """
 
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 from calibrant.integrations.labels import Announced
 
-try:
+with needing("calibrant.integrations.river needs River, which is not installed", "river"):
     from calibrant.integrations.river.classifier import (
         RecalibratedClassifier,
         RecalibratedRegressor,
@@ -22,9 +22,6 @@ try:
         CalibrationError,
         Reliability,
     )
-except ModuleNotFoundError as error:
-    told = "calibrant.integrations.river needs River, which is not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('river')}") from error
 
 __all__ = [
     "Announced",

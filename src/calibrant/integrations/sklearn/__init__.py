@@ -7,9 +7,11 @@
 array([0, 1])
 """
 
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 
-try:
+with needing(
+    "calibrant.integrations.sklearn needs scikit-learn, which is not installed", "sklearn"
+):
     from calibrant.integrations.sklearn.classifier import OnlineCalibratedClassifier
     from calibrant.integrations.sklearn.metrics import (
         ReliabilityDisplay,
@@ -18,9 +20,6 @@ try:
         neg_calibration_error_scorer,
         neg_reliability_scorer,
     )
-except ModuleNotFoundError as error:
-    told = "calibrant.integrations.sklearn needs scikit-learn, which is not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('sklearn')}") from error
 
 __all__ = [
     "OnlineCalibratedClassifier",

@@ -4,9 +4,11 @@ Needs PySpark 4.2 or newer and Java 17: ``pip install ".[spark]"``.  The workers
 calibrant too, and the same Python: set ``PYSPARK_PYTHON``.
 """
 
-from calibrant.errors import MissingExtra, requirement
+from calibrant.errors import needing
 
-try:
+with needing(
+    "calibrant.integrations.spark needs PySpark and PyArrow, which are not installed", "spark"
+):
     from calibrant.integrations.spark.batch import recalibrate
     from calibrant.integrations.spark.columns import faults, forecasts
     from calibrant.integrations.spark.handover import (
@@ -19,9 +21,6 @@ try:
     from calibrant.integrations.spark.log import PostgresLog
     from calibrant.integrations.spark.sink import committed_files, read_committed
     from calibrant.integrations.spark.stream import recalibrate_stream
-except ModuleNotFoundError as error:
-    told = "calibrant.integrations.spark needs PySpark and PyArrow, which are not installed"
-    raise MissingExtra(f"{told}: pip install {requirement('spark')}") from error
 
 __all__ = [
     "PostgresLog",

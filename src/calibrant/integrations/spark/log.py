@@ -15,7 +15,7 @@ from pyspark.sql import types as ty
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 
 from calibrant.core import check
-from calibrant.errors import InvalidInput, needed, requirement
+from calibrant.errors import InvalidInput, needed
 from calibrant.integrations.spark.columns import check_column
 from calibrant.integrations.spark.events import event_schema, played_schema
 from calibrant.journal.events import KINDS, key_text, read_key
@@ -124,7 +124,7 @@ class Options:
 
     def connected(self) -> Any:
         """Return a connection, within which all or nothing happens."""
-        needed("psycopg", "PostgreSQL needs psycopg", requirement("postgres"))
+        needed("psycopg", "PostgreSQL needs psycopg", "postgres")
         import psycopg
 
         return psycopg.connect(self.address)
