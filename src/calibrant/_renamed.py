@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["renamed"]
+__all__ = ["former", "renamed"]
 
 
 def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
@@ -37,3 +37,14 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
         return getattr(importlib.import_module(place), new)
 
     return find
+
+
+def former(old: str, new: str) -> Any:
+    """Return a property that finds what ``old``, as ``"Class.name"``, is called now."""
+    name = new.rpartition(".")[2]
+
+    def read(owner: Any) -> Any:
+        warnings.warn(f"{old} is now called {new}", DeprecationWarning, stacklevel=2)
+        return getattr(owner, name)
+
+    return property(read, doc=f"The old name of :attr:`{name}`.")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
-from warnings import warn
 
 import numpy as np
 
+from calibrant._renamed import former
 from calibrant.classes.run import TopRun
 from calibrant.classes.ticket import ClassIssuer, Head, SureTicket, revived_parts
 from calibrant.classes.vectors import shared_out, vector
@@ -98,11 +98,7 @@ class MendedTicket(SureTicket):
         own = self.parts[:-CONFIDENCES]
         return np.array([part.raw for part in own]) if own else np.array(self._mean)
 
-    @property
-    def front(self) -> Reals:
-        """The old name of :attr:`mixed`."""
-        warn("MendedTicket.front is now called mixed", DeprecationWarning, stacklevel=2)
-        return self.mixed
+    front = former("MendedTicket.front", "mixed")
 
     @property
     def said(self) -> tuple[int, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Self
-from warnings import warn
 
+from calibrant._renamed import former
 from calibrant.core import check
 from calibrant.core.codec import Document
 from calibrant.core.grid import Grid
@@ -232,17 +232,8 @@ class Ticket:
         """What the transform made of the raw forecast; None where there is none."""
         return self._mixed if self.issuer.mixes else None
 
-    @property
-    def middle(self) -> float | None:
-        """The old name of :attr:`mixed`."""
-        warn("Ticket.middle is now called Ticket.mixed", DeprecationWarning, stacklevel=2)
-        return self.mixed
-
-    @property
-    def aside(self) -> bool:
-        """The old name of :attr:`fallback`."""
-        warn("Ticket.aside is now called Ticket.fallback", DeprecationWarning, stacklevel=2)
-        return self.fallback
+    middle = former("Ticket.middle", "Ticket.mixed")
+    aside = former("Ticket.aside", "Ticket.fallback")
 
     @property
     def bucket(self) -> int:

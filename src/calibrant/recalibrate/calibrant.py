@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from typing import Any, ClassVar, Final, Self
-from warnings import warn
 
 import numpy as np
 
+from calibrant._renamed import former
 from calibrant.bounds.horizon import natural_grid
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.refining import NESTED, Refining
@@ -280,11 +280,7 @@ class Calibrant(Recalibrator):
         assert self._spec.transform is not None
         return self._spec.transform
 
-    @property
-    def front(self) -> Transform:
-        """The old name of :attr:`transform`."""
-        warn("Calibrant.front is now called transform", DeprecationWarning, stacklevel=2)
-        return self.transform
+    front = former("Calibrant.front", "transform")
 
     @property
     def raw_safe(self) -> float | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
-from warnings import warn
 
 from calibrant import bounds
+from calibrant._renamed import former
 from calibrant.bounds.game import PATHWISE
 from calibrant.kernels.crowd import GUESS
 from calibrant.recalibrate.certificate import Certificate
@@ -80,11 +80,7 @@ class Budget:
     charged: float
     c2_bound: float | None = None
 
-    @property
-    def aside(self) -> int:
-        """The old name of ``fallbacks``."""
-        warn("Budget.aside is now called fallbacks", DeprecationWarning, stacklevel=2)
-        return self.fallbacks
+    aside = former("Budget.aside", "fallbacks")
 
     @property
     def holds(self) -> bool:
@@ -153,17 +149,8 @@ class Chain(Certificate):
         total = None if found is None or not own else found + min(own)
         return total if total is not None and total < self.most_regret else None
 
-    @property
-    def middle_loss(self) -> float:
-        """The old name of ``mixed_loss``."""
-        warn("Chain.middle_loss is now called mixed_loss", DeprecationWarning, stacklevel=2)
-        return self.mixed_loss
-
-    @property
-    def middle_regret(self) -> float:
-        """The old name of ``mixed_regret``."""
-        warn("Chain.middle_regret is now called mixed_regret", DeprecationWarning, stacklevel=2)
-        return self.mixed_regret
+    middle_loss = former("Chain.middle_loss", "mixed_loss")
+    middle_regret = former("Chain.middle_regret", "mixed_regret")
 
     @property
     def raw_bound(self) -> float | None:
