@@ -1085,8 +1085,8 @@ def test_completion_knows_the_methods() -> None:
 
 def test_completion_offers_every_name() -> None:
     assert options._methods() == ["calibrant", *calibrators.names()]
-    assert play._adversaries() == list(adversaries.names())
-    assert play._forecasters() == list(forecasters.names())
+    assert play._known("adversaries") == list(adversaries.names())
+    assert play._known("forecasters") == list(forecasters.names())
 
 
 def test_the_bar_tells_rounds_and_their_rate() -> None:

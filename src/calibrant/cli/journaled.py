@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from calibrant.cli.options import refuse
+from calibrant.cli.options import refuse_beside
 from calibrant.cli.replay import Run
 from calibrant.stream.session import open_session
 
@@ -30,5 +30,4 @@ class JournaledRun(Run):
             "--authenticate-file": self.outputs.authenticate_file,
             "--secret-file and CALIBRANT_SECRET": self.options.secret,
         }
-        for option, given in others.items():
-            refuse(bool(given), f"--journal cannot be combined with {option}")
+        refuse_beside("--journal", others)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from calibrant.cli import screen
-from calibrant.cli.options import refuse
+from calibrant.cli.options import refuse, refuse_beside
 from calibrant.cli.products import command
 from calibrant.cli.replay import Run
 from calibrant.core.seal import opened
-from calibrant.errors import CorruptState
 from calibrant.stream.columns import COLUMNS
 from calibrant.stream.drafts import locked
+from calibrant.stream.failure import reading
 from calibrant.stream.keyed import SAID, KeyedSession, KeyedSummary
 from calibrant.stream.session import state_in
 from calibrant.summary import kinds
@@ -65,16 +65,13 @@ class KeyedRun(Run):
             "--secret-file": self.options.secret,
         }
         refuse(not self.by, "--by must be the name of a column, got none")
-        for option, given in others.items():
-            refuse(bool(given), f"--by cannot be combined with {option}")
+        refuse_beside("--by", others)
 
     def _session(self, name: str | None) -> KeyedSession:
         if name is None or not Path(name).exists():
             return KeyedSession.start(self.options, self.outputs.alarm)
-        try:
+        with reading(name):
             session = KeyedSession.loaded(opened(state_in(name), self.key), self.by)
-        except CorruptState as problem:
-            raise CorruptState(f"{name}: {problem}") from problem
         session.check(self.options, self.outputs.alarm)
         return session
 

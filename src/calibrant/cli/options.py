@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 import operator
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
@@ -49,6 +49,12 @@ def refuse(wrong: bool, told: str) -> None:
     """Refuse options that cannot be, in one line."""
     if wrong:
         raise typer.BadParameter(told)
+
+
+def refuse_beside(option: str, others: Mapping[str, Any]) -> None:
+    """Refuse options that are given beside one which they cannot be combined with."""
+    for other, given in others.items():
+        refuse(bool(given), f"{option} cannot be combined with {other}")
 
 
 def require(what: str, needed: Iterable[str], extra: str = "plot") -> None:

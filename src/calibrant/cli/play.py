@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,16 +30,8 @@ if TYPE_CHECKING:
     from calibrant.simulate import Record
 
 
-def _adversaries() -> list[str]:
-    from calibrant.simulate import adversaries
-
-    return list(adversaries.names())
-
-
-def _forecasters() -> list[str]:
-    from calibrant.simulate import forecasters
-
-    return list(forecasters.names())
+def _known(players: str) -> list[str]:
+    return list(getattr(importlib.import_module("calibrant.simulate"), players).names())
 
 
 @dataclass(frozen=True)
@@ -57,8 +50,8 @@ class Players:
         Name all adversaries and forecasters.
     """
 
-    adversary: str = among(_adversaries, "threshold")
-    forecaster: str = among(_forecasters, "noise")
+    adversary: str = among(lambda: _known("adversaries"), "threshold")
+    forecaster: str = among(lambda: _known("forecasters"), "noise")
     rounds: int = 10_000
     out: str | None = None
     listed: bool = False

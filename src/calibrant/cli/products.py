@@ -14,8 +14,8 @@ import typer
 from calibrant.cli import screen
 from calibrant.cli.options import Ending, refuse, require, spread
 from calibrant.errors import CalibrantError, CorruptState
-from calibrant.stream import Drafts, Unreadable, open_output
-from calibrant.stream.failure import naming
+from calibrant.stream import Drafts, open_output
+from calibrant.stream.failure import naming, reading
 from calibrant.stream.writers import check_output
 from calibrant.summary import AnySummary, read_summary
 
@@ -186,15 +186,10 @@ def report(summaries: Summaries, *, page: Page, ending: Ending) -> None:
 
 
 def _summary(name: str) -> AnySummary:
-    try:
-        data: Any = json.loads(Path(name).read_bytes())
-    except OSError as error:
-        raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise CorruptState(
-            f"{name}: must be a file that --summary wrote, got something else"
-        ) from error
-    try:
+    with reading(name):
+        written = Path(name).read_bytes()
+        try:
+            data = json.loads(written)
+        except (ValueError, RecursionError) as error:
+            raise CorruptState("must be a file that --summary wrote, got something else") from error
         return read_summary(data)
-    except CorruptState as problem:
-        raise CorruptState(f"{name}: {problem}") from problem

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-from calibrant.errors import CalibrantError
+from calibrant.errors import CalibrantError, CorruptState, InvalidInput
 
 
 class StreamFailure(CalibrantError):
@@ -60,6 +60,19 @@ def naming(name: str) -> Iterator[None]:
         if isinstance(error, CalibrantError) or error.errno is None:
             raise
         raise Unwritable(f"{name}: cannot be written: {os.strerror(error.errno)}") from error
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Name the file that cannot be read, or whose state is none or needs something else."""
+    try:
+        yield
+    except CorruptState as problem:
+        raise CorruptState(f"{name}: {problem}") from problem
+    except InvalidInput as problem:
+        raise InvalidInput(f"{name}: {problem}") from problem
+    except OSError as error:
+        raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
 
 
 _abandoned: Final[list[str]] = []

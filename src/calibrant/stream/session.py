@@ -23,7 +23,7 @@ from calibrant.kernels.compile import SHORT
 from calibrant.recalibrate import Calibrant, Pending
 from calibrant.registry import calibrators
 from calibrant.stream.columns import Columns, KindColumns, Scale, declared
-from calibrant.stream.failure import StateMismatch, Unreadable
+from calibrant.stream.failure import StateMismatch, reading
 from calibrant.stream.ids import Book
 from calibrant.stream.rows import Rounds, Rules
 from calibrant.summary import AnySummary, Breakdown, Engine, collector_for, kinds, read_if
@@ -390,15 +390,8 @@ def read(path: str, secret: bytes | None = None, key: bytes | None = None) -> Se
 
     ``key`` is that of the keyed digest, if the state shall have one.
     """
-    file = Path(path)
-    try:
-        return load(opened(state_in(path), key), secret) if file.exists() else None
-    except CorruptState as problem:
-        raise CorruptState(f"{path}: {problem}") from problem
-    except InvalidInput as problem:
-        raise InvalidInput(f"{path}: {problem}") from problem
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+    with reading(path):
+        return load(opened(state_in(path), key), secret) if Path(path).exists() else None
 
 
 def state_in(path: str) -> bytes:
@@ -414,11 +407,8 @@ def read_secret(path: str | None) -> bytes | None:
     if path is None:
         told = os.environ.get(VARIABLE)
         return None if told is None else told.strip().encode()
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(LONGEST).strip()
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
+    with reading(path), Path(path).open("rb") as file:
+        return file.read(LONGEST).strip()
 
 
 def names_of(told: Any) -> tuple[str, ...]:
@@ -430,10 +420,8 @@ def names_of(told: Any) -> tuple[str, ...]:
 
 def key_of(path: str) -> bytes:
     """Return the key that a file holds, without the end of its line."""
-    try:
+    with reading(path):
         return _content(Path(path)).rstrip(b"\r\n")
-    except OSError as error:
-        raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
 
 
 BEGINNING: Final = b"cali"

@@ -36,7 +36,7 @@ from calibrant.stream.dialect import (
     is_wrapped,
     sniff,
 )
-from calibrant.stream.failure import Unreadable, naming
+from calibrant.stream.failure import Unreadable, naming, reading
 
 FORMATS: Final = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 SHORT: Final = {".tab": "tsv", ".ndjson": "jsonl", ".pq": "parquet", ".xlsm": "xlsx"}
@@ -223,13 +223,11 @@ def _as_utf8(name: str, stream: Any, asked: str | None) -> tuple[Any, str]:
 
 
 def _open(name: str) -> tuple[Any, int | None]:
-    try:
+    with reading(name):
         if name == "-":
             # What lies below gives what has arrived; sys.stdin itself would wait for more.
             return io.BufferedReader(_standard_input(), BUFFER), None
         opened = io.BufferedReader(io.FileIO(name), BUFFER)
-    except OSError as error:
-        raise Unreadable(f"{name}: cannot be read: {error.strerror}") from error
     size = os.fstat(opened.fileno()).st_size
     return opened, size if opened.seekable() else None
 
