@@ -75,60 +75,32 @@ __all__ = [
     "load",
 ]
 
-_PACKAGES = frozenset(
-    {
-        "advice",
-        "bounds",
-        "calibrators",
-        "capacity",
-        "classes",
-        "client",
-        "compare",
-        "datasets",
-        "errors",
-        "experiments",
-        "frames",
-        "groups",
-        "integrations",
-        "journal",
-        "learners",
-        "live",
-        "losses",
-        "metrics",
-        "monitor",
-        "outcomes",
-        "plot",
-        "recalibrate",
-        "registry",
-        "regression",
-        "report",
-        "serve",
-        "simulate",
-        "stream",
-        "summary",
-        "transforms",
-    }
-)
-"""Packages for users; some need an extra, so that ``import *`` leaves them out."""
-
-
 HOMES = {
     "Journal": "calibrant.journal",
     "Ticket": "calibrant.core.ticket",
     "load": "calibrant.loading",
 }
 """Where names live that are not the recalibrators'."""
+_INSIDE = {"cli", "core", "demo", "experts", "kernels", "kinds", "loading"}
+"""Not for users: the command, the demo, an old name, and what the packages are made of."""
+
+
+def _packages() -> set[str]:
+    """Return the packages for users; some need an extra, so that ``import *`` leaves them out."""
+    from pkgutil import iter_modules
+
+    return {name for _, name, _ in iter_modules(__path__) if name[0] != "_"} - _INSIDE
 
 
 def __getattr__(name: str) -> Any:
     """Import a package or class when somebody asks for that: NumPy and the kernels take a while."""
-    if name in _PACKAGES:
-        return import_module(f"calibrant.{name}")
-    if name not in __all__:
+    if name in __all__:
+        home = HOMES.get(name, "calibrant.recalibrate")
+        return globals().setdefault(name, getattr(import_module(home), name))
+    if name not in _packages():
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
-    home = HOMES.get(name, "calibrant.recalibrate")
-    return globals().setdefault(name, getattr(import_module(home), name))
+    return import_module(f"calibrant.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_PACKAGES})
+    return sorted({*__all__, *_packages()})
