@@ -35,38 +35,34 @@ RAW: Final = "https://raw.githubusercontent.com/"
 class Source:
     """Where a folder of files comes from, and under which licence it may be passed on."""
 
-    shelf: str
     licence: str
     origin: str
     note: str = ""
+    shelf: str = "wheel"
 
 
 _STUDY = "github.com/TimoDimi/replication_DGJ20 at 193cf2f"
 _DRIFT = "github.com/AIgen/df-posthoc-calibration at 55e9cb4"
 SOURCES: Final = {
     "fivethirtyeight": Source(
-        "wheel",
         "CC BY 4.0",
         "FiveThirtyEight, github.com/fivethirtyeight/checking-our-work-data at f6d5b2e",
         "games and elections; teams are left out, candidates are codes",
     ),
     "solar_flares": Source(
-        "wheel", "CC0", f"doi:10.7910/DVN/HYP74O through {_STUDY}", "18 forecasters, 731 days"
+        "CC0", f"doi:10.7910/DVN/HYP74O through {_STUDY}", "18 forecasters, 731 days"
     ),
     "llm_mmlu_pro": Source(
-        "wheel",
         "MIT",
         "github.com/Linwei94/LLM-Calibration-Study at ddc349e",
         "confidences of six language models in their answers to 12,032 questions",
     ),
     "llm_multiple_choice": Source(
-        "wheel",
         "MIT",
         "github.com/bplaut/llm-calibration-and-correctness-prediction at c176fdd",
         "probabilities of five language models on five sets of questions",
     ),
     "free917": Source(
-        "wheel",
         "BSD-3-Clause",
         "rankers of this project over questions of Cai and Yates (2013)",
         "forecasts are bundled; questions (Apache-2.0, github.com/percyliang/sempre at 876338f) "
@@ -74,48 +70,44 @@ SOURCES: Final = {
         "them",
     ),
     "drift_streams": Source(
-        "wheel",
         "CC BY 4.0",
         f"UCI Machine Learning Repository (data sets 222, 350, 193) through {_DRIFT} (MIT)",
         "customers are anonymous; words are codes; the licence is as other users quote UCI's pages",
     ),
     "recidivism": Source(
-        "wheel",
         "CC0",
         f"doi:10.7910/DVN/KT20FE through {_STUDY}",
         "1,000 anonymous defendants; a sensitive subject, to be used with care",
     ),
     "image_logits": Source(
-        "wheel",
         "Apache-2.0 and MIT",
         "github.com/EFS-OpenSource/calibration-framework at 2a3db8d (Apache-2.0), "
         f"ResNet-50 from {_DRIFT} (MIT)",
         "probabilities and logits of four networks for 10,000 images each; no images",
     ),
     "genotypes": Source(
-        "wheel",
         "BSD-3-Clause",
         "simulated by this project with msprime",
         "3,443 simulated subjects; real ones (HapMap 3, from a repository under GPL-3, "
         "github.com/gabraham/flashpca at b8044f1) are too large to bundle: fetch them",
     ),
     "spf_recession": Source(
-        "gpl",
         "public; compiled under GPL-3",
         f"Survey of Professional Forecasters, Philadelphia Fed, through {_STUDY}",
         "probabilities of recession 1968 to 2019",
+        shelf="gpl",
     ),
     "weather_pop": Source(
-        "gpl",
         "GPL-2 or newer (Niamey: GPL-3)",
         "R packages isodistrreg at 17546ce, verification at 39e90b9, reliabilitydiag at d26495e",
         "probabilities and ensembles of rain and icing",
+        shelf="gpl",
     ),
     "forecastbench": Source(
-        "cc-by-sa",
         "CC BY-SA 4.0",
         "github.com/forecastingresearch/forecastbench-datasets at 9abcac9",
         "prices of prediction markets; questions are left out",
+        shelf="cc-by-sa",
     ),
 }
 """Every folder of files, by name."""
