@@ -13,13 +13,12 @@ from calibrant.bounds import Bound
 from calibrant.bounds.game import share
 from calibrant.calibrators import Account, Calibrator
 from calibrant.core.arrays import Reals, Words
-from calibrant.core.seeded import Seeded
 from calibrant.losses import Loss
 from calibrant.recalibrate.promise import (
     FAILURE,
+    Counted,
     first_round,
     promised,
-    tally,
     told_apart,
     too_early,
 )
@@ -29,7 +28,7 @@ ENDS: Final = np.array([0.0, 1.0])
 
 
 @dataclass(frozen=True)
-class Certificate(Seeded):
+class Certificate(Counted):
     """A recalibrator's record so far.
 
     Attributes
@@ -64,11 +63,6 @@ class Certificate(Seeded):
         Whether a seed was given, which others may know or guess; None where that is not known.
     """
 
-    method: str
-    rounds: int
-    open: int
-    expired: int
-    delay: int
     c1: float
     c2: float
     c1_buckets: float
@@ -121,10 +115,8 @@ class Certificate(Seeded):
         return data | {"holds": self.holds}
 
     def __str__(self) -> str:
-        head = f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
-        return "\n".join(
-            [head, f"  {self._measured()}", f"  {self._promise()}", *self.foreseen(self.holds)]
-        )
+        lines = self._head(), f"  {self._measured()}", f"  {self._promise()}"
+        return "\n".join([*lines, *self.foreseen(self.holds)])
 
     def details(self) -> str:
         """Return all that is known, and of every number what it is: more than ``str`` tells."""

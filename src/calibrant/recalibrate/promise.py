@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
 from calibrant.bounds import Bound
+from calibrant.core.seeded import Seeded
 
 FAILURE: Final = 0.05
 """How likely bounds on this very run may fail, unless somebody asks for another chance."""
@@ -29,6 +31,26 @@ def tally(rounds: int, open: int, expired: int) -> str:
     """
     told = f"{rounds} rounds, {open} open, {expired} expired"
     return told + REPORTED if expired else told
+
+
+@dataclass(frozen=True)
+class Counted(Seeded):
+    """What certificates start with; see :class:`~calibrant.Certificate`."""
+
+    method: str
+    rounds: int
+    open: int
+    expired: int
+    delay: int
+
+    def _head(self) -> str:
+        return f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
+
+    def _nothing(self, bound: Bound | None, first: int | None) -> str:
+        """Return why nothing is promised."""
+        if self.rounds == 0:
+            return "no rounds yet"
+        return "no guarantee" if bound is None else too_early(first)
 
 
 def promised(values: Mapping[str, float], failure: float | None, holds: bool | None) -> str:

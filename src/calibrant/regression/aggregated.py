@@ -76,7 +76,6 @@ class AgACI(SidedMethod):
     A corrected outcome is counted anew and replaced in the window; levels and weights stay.
     """
 
-    name = "agaci"
     guarantee = "pinball loss near that of the best mixture of 30 steps; none on coverage"
     assumption = "bounded scores"
     reference = "Zaffran et al. (2022), Adaptive conformal predictions for time series"
@@ -109,7 +108,6 @@ class DtACI(IntervalMethod):
     A corrected outcome is counted anew and replaced in the window; levels and weights stay.
     """
 
-    name = "dtaci"
     guarantee = "pinball regret of the level on every interval of the horizon; none on coverage"
     assumption = "none: any sequence"
     reference = "Gibbs and Candes (2022), Conformal inference with arbitrary distribution shifts"
@@ -152,7 +150,6 @@ class Blend(SidedMethod):
     one round at a time.
     """
 
-    name = "blend"
     guarantee = "|coverage - target| <= (1 + eta)/(eta T) + n/T, eta the step, n counted"
     reference = "Zaffran et al. (2022) over learners of ours; the level as Gibbs and Candes (2021)"
     program = blend.BLEND

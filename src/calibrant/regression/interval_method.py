@@ -199,7 +199,6 @@ class AdaptiveConformal(IntervalMethod):
         What the largest score is taken to be; None takes the largest so far.
     """
 
-    name = "aci"
     guarantee = "|coverage - target| <= (D + eta)/(eta T), eta = step scale, scores within D"
     reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
     program = kernel.ACI
@@ -224,7 +223,6 @@ class AdaptiveQuantile(IntervalMethod):
         How many scores are looked back at.
     """
 
-    name = "aci_quantile"
     guarantee = "|coverage - target| <= (1 + step)/(step T), whatever the size of scores"
     reference = "Gibbs and Candes (2021), Adaptive conformal inference under distribution shift"
     program = kernel.ACI_QUANTILE
@@ -274,7 +272,6 @@ class ConformalPID(IntervalMethod):
         The smaller, the sooner the integral part answers, and the tighter the bound.
     """
 
-    name = "pid"
     guarantee = "|coverage - target| <= (C (pi/2) (T + 1)/ln(T + 1) + 1)/T, C = saturation"
     reference = "Angelopoulos, Candes and Tibshirani (2023), Conformal PID control"
     program = kernel.PID
@@ -313,7 +310,6 @@ class StronglyAdaptive(IntervalMethod):
     is counted anew, and in the losses; what the learners made of it cannot be undone.
     """
 
-    name = "saocp"
     guarantee = "pinball regret <= 15 D sqrt(k (ln T + 1)) on every interval of k rounds"
     assumption = "scores in [0, D], D = scale"
     reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
@@ -346,7 +342,6 @@ class ScaleFree(IntervalMethod):
         What the largest score is taken to be; None takes the largest so far.
     """
 
-    name = "sf_ogd"
     guarantee = "|coverage - target| falls as 1/sqrt(T); from the steps that were made"
     reference = "Bhatnagar, Wang, Xiong and Bai (2023), Improved online conformal prediction"
     program = kernel.SF_OGD

@@ -140,7 +140,6 @@ class Tracker(LevelMethod):
         How far a position moves.  Large steps reach the right coverage sooner and jitter more.
     """
 
-    name = "tracker"
     guarantee = "|coverage - p| <= (1 + step)/(step T) at each level, before sorting"
     reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
 

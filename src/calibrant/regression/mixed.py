@@ -60,24 +60,14 @@ class Mixed(Pit):
         As in :class:`Pit`.
     """
 
-    name = "mixed"
     guarantee = "of the calibrator, for each level of the mixture: E C2 of the chances drawn there"
     assumption = "the adversary does not see the draw"
     reference = "Kuleshov and Ermon (2017); V'yugin and Trunov (2019) on mixing under the CRPS"
 
-    def __init__(
-        self,
-        levels: Reals,
-        *,
-        calibrator: str = "anchored",
-        prior: int = 1,
-        resolution: int = 50,
-        **parameters: Any,
-    ) -> None:
+    def __init__(self, levels: Reals, *, calibrator: str = "anchored", **parameters: Any) -> None:
         if calibrator == "anchored":
             parameters = {"strength": STRENGTH} | parameters
-        parameters |= {"calibrator": calibrator, "prior": prior, "resolution": resolution}
-        super().__init__(levels, **parameters)
+        super().__init__(levels, calibrator=calibrator, **parameters)
         self.follow(True)
 
     def follow(self, alike: bool, even: bool = True) -> None:

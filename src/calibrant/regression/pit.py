@@ -105,7 +105,6 @@ class Pit(LevelMethod):
     """
 
     whole = True
-    name = "pit"
     guarantee = "of the calibrator, for each level: E C2 of the chances drawn there"
     assumption = "the adversary does not see the draw"
     reference = "Kuleshov, Fenner and Ermon (2018); Kuleshov and Ermon (2017)"

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from calibrant.bounds import Bound
 from calibrant.core.arrays import Mask, Reals
-from calibrant.core.seeded import Seeded
 from calibrant.recalibrate.delivery import Pending
-from calibrant.recalibrate.promise import promised, tally, too_early
+from calibrant.recalibrate.promise import Counted, promised
 from calibrant.recalibrate.run import Numbered
 from calibrant.regression.distribution import Distributions
 
@@ -81,26 +80,6 @@ class LevelRow(Judged):
         limit = "no promise" if self.sure is None else f"at most {self.sure.value:.5f}"
         told = f"covered {self.coverage:.4f}, {self.quantity} {self.measured:.5f}"
         return f"{self.level:6.3f}: {told}, {limit}"
-
-
-@dataclass(frozen=True)
-class Counted(Seeded):
-    """What every certificate starts with; see :class:`QuantileCertificate`."""
-
-    method: str
-    rounds: int
-    open: int
-    expired: int
-    delay: int
-
-    def _head(self) -> str:
-        return f"{self.method}: {tally(self.rounds, self.open, self.expired)}"
-
-    def _nothing(self, bound: Bound | None, first: int | None) -> str:
-        """Return why nothing is promised."""
-        if self.rounds == 0:
-            return "no rounds yet"
-        return "no guarantee" if bound is None else too_early(first)
 
 
 @dataclass(frozen=True)
