@@ -15,7 +15,7 @@ from calibrant.core.arrays import Bits, Reals, Words
 from calibrant.core.codec import Document
 from calibrant.core.gate import Gate
 from calibrant.core.stateful import Migration, Stateful, untold
-from calibrant.errors import CorruptState, InvalidInput
+from calibrant.errors import InvalidInput
 from calibrant.kernels import evidence as kernel
 from calibrant.kernels.compile import SHORT, available, compiled
 
@@ -427,14 +427,10 @@ class Monitor(Stateful):
 
     def _restore(self, document: Document) -> None:
         s = document.settings
-        try:
-            alpha, *_ = options = [s[name] for name in SETTINGS]
-            Monitor.__init__(self, alpha, **dict(zip(SETTINGS[1:], options[1:], strict=True)))
-            self._rounds = check.whole(s["rounds"], "rounds")
-            self._before = check.whole(s["before"], "before", high=self._rounds)
-            self._chains = _checked(document.arrays["chains"], self._fresh())
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of a monitor, got {error}") from error
+        Monitor.__init__(self, **{name: s[name] for name in SETTINGS})
+        self._rounds = check.whole(s["rounds"], "rounds")
+        self._before = check.whole(s["before"], "before", high=self._rounds)
+        self._chains = _checked(document.arrays["chains"], self._fresh())
 
 
 def between(value: Any, name: str, low: float, high: float) -> float:

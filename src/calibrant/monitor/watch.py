@@ -13,7 +13,7 @@ from calibrant.core.codec import Document
 from calibrant.core.gate import Gate
 from calibrant.core.stateful import Stateful
 from calibrant.core.ticket import Ticket
-from calibrant.errors import CorruptState, InvalidInput, InvalidType
+from calibrant.errors import InvalidInput, InvalidType
 from calibrant.monitor.monitor import Monitor
 
 KIND: Final = "watch"
@@ -138,13 +138,10 @@ class Watch(Stateful):
         return Document(KIND, lengths, {name: as_words(data) for name, data in both.items()})
 
     def _restore(self, document: Document) -> None:
-        try:
-            self.learning = check.whole(document.settings["learning"], "learning")
-            for name in ("raw", "calibrated"):
-                stored = document.arrays[name].astype("<i8").tobytes()[: document.settings[name]]
-                setattr(self, name, Monitor.from_bytes(stored))
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of a watch, got {error}") from error
+        self.learning = check.whole(document.settings["learning"], "learning")
+        for name in ("raw", "calibrated"):
+            stored = document.arrays[name].astype("<i8").tobytes()[: document.settings[name]]
+            setattr(self, name, Monitor.from_bytes(stored))
         self._gate = Gate()
 
 

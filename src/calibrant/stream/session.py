@@ -377,11 +377,9 @@ def load(data: bytes, secret: bytes | None = None) -> Session:
         return found
     try:
         return _session(document.settings, document.arrays, secret)
-    except InvalidInput:
+    except (CorruptState, InvalidInput):
         raise
     except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, CorruptState):
-            raise
         raise CorruptState(f"state must be of a replay, got {error!r}") from error
 
 

@@ -342,12 +342,9 @@ class Online(Stateful):
         return Document(KIND, settings, {"words": words})
 
     def _restore(self, document: Document) -> None:
-        try:
-            Online.__init__(self, from_description(document.settings))
-            self._rounds = check.whole(document.settings["rounds"], "rounds")
-            words = document.arrays["words"].copy()
-            self._transform.verify(words)
-            words[self._notes] = 0
-            self._flat, self._plain = words, None
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptState(f"state must be of a transform, got {error}") from error
+        Online.__init__(self, from_description(document.settings))
+        self._rounds = check.whole(document.settings["rounds"], "rounds")
+        words = document.arrays["words"].copy()
+        self._transform.verify(words)
+        words[self._notes] = 0
+        self._flat, self._plain = words, None
