@@ -18,14 +18,8 @@ pytest.importorskip("scipy", reason="needs the extra experiments")
 
 from calibrant.cli import ExitCode
 from calibrant.cli.app import run
-from calibrant.experiments.experiment import (
-    Experiment,
-    Result,
-    Setting,
-    below,
-    experiments,
-    unmeasured,
-)
+from calibrant.experiments.claims import below, unmeasured
+from calibrant.experiments.experiment import Experiment, Result, Setting, experiments
 from calibrant.experiments.streams import require
 
 

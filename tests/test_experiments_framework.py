@@ -19,23 +19,9 @@ pytest.importorskip("matplotlib", reason="needs the extra experiments")
 pytest.importorskip("scipy", reason="needs the extra experiments")
 
 from calibrant.errors import InvalidInput, MissingExtra, UnknownName
-from calibrant.experiments.experiment import (
-    Band,
-    Claim,
-    Curves,
-    Experiment,
-    Panels,
-    Result,
-    Setting,
-    Slopes,
-    at_least,
-    at_most,
-    band_of,
-    below,
-    experiments,
-    near,
-    unmeasured,
-)
+from calibrant.experiments.claims import Claim, at_least, at_most, below, near, unmeasured
+from calibrant.experiments.experiment import Experiment, Result, Setting, experiments
+from calibrant.experiments.figures import Band, Curves, Panels, Slopes, band_of
 from calibrant.experiments.reproduce import (
     Chapter,
     claims_columns,

@@ -10,14 +10,8 @@ True
 """
 
 from calibrant.experiments import adversary, bernoulli, diabetes, qa, theory
-from calibrant.experiments.experiment import (
-    Claim,
-    Experiment,
-    Result,
-    Setting,
-    experiment,
-    experiments,
-)
+from calibrant.experiments.claims import Claim
+from calibrant.experiments.experiment import Experiment, Result, Setting, experiment, experiments
 from calibrant.experiments.reproduce import Chapter, failures, headline, in_order, reproduce, write
 
 __all__ = [

@@ -8,15 +8,8 @@ from typing import Final
 import numpy as np
 
 from calibrant import Recalibrator
-from calibrant.experiments.experiment import (
-    Claim,
-    Result,
-    Setting,
-    at_least,
-    below,
-    experiment,
-    near,
-)
+from calibrant.experiments.claims import Claim, at_least, below, near
+from calibrant.experiments.experiment import Result, Setting, experiment
 from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, SIZE, Contest, play_scene
 from calibrant.metrics import calibration_error
 from calibrant.registry import calibrators

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from calibrant.experiments.experiment import Claim, Result, Setting, below, experiment, near
+from calibrant.experiments.claims import Claim, below, near
+from calibrant.experiments.experiment import Result, Setting, experiment
 from calibrant.experiments.synthetic import OURS, PAPER, ROUNDS, Contest, play_scene
 
 SCENE: Final = ("informed", "bernoulli")

@@ -17,20 +17,10 @@ import numpy as np
 from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.datasets.shelf import there
 from calibrant.experiments import diagnosis
+from calibrant.experiments.claims import Claim, Judge, at_least, at_most, unmeasured
 from calibrant.experiments.diagnosis import Diagnosis
-from calibrant.experiments.experiment import (
-    Claim,
-    Curves,
-    Judge,
-    Panels,
-    Result,
-    Setting,
-    at_least,
-    at_most,
-    band_of,
-    experiment,
-    unmeasured,
-)
+from calibrant.experiments.experiment import Result, Setting, experiment
+from calibrant.experiments.figures import Curves, Panels, band_of
 from calibrant.experiments.genotypes import BedFile, Cohort, generate
 from calibrant.metrics import auc
 from calibrant.plot import prepare_reliability

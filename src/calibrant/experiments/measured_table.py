@@ -14,17 +14,9 @@ import numpy as np
 from calibrant import Recalibrator
 from calibrant.bounds import half_cell
 from calibrant.core.arrays import Reals
-from calibrant.experiments.experiment import (
-    Claim,
-    Columns,
-    Panels,
-    Result,
-    Setting,
-    Slopes,
-    at_most,
-    below,
-    near,
-)
+from calibrant.experiments.claims import Claim, at_most, below, near
+from calibrant.experiments.experiment import Result, Setting
+from calibrant.experiments.figures import Columns, Panels, Slopes
 from calibrant.report.tables import Table, shown
 from calibrant.simulate import play_many
 

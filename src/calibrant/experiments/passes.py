@@ -11,18 +11,9 @@ import numpy as np
 
 from calibrant import Calibrant, Recalibrator
 from calibrant.core.arrays import Reals
-from calibrant.experiments.experiment import (
-    Band,
-    Claim,
-    Columns,
-    Curves,
-    Panels,
-    Result,
-    Setting,
-    at_most,
-    band_of,
-    columns_of,
-)
+from calibrant.experiments.claims import Claim, at_most
+from calibrant.experiments.experiment import Result, Setting
+from calibrant.experiments.figures import Band, Columns, Curves, Panels, band_of, columns_of
 from calibrant.experiments.streams import Stream, mmlu_pro, multiple_choice
 from calibrant.metrics import binned_calibration_error, brier, calibration_error
 from calibrant.plot import prepare_over_time, prepare_reliability

@@ -11,16 +11,8 @@ import numpy as np
 from calibrant.core.arrays import Bits, Reals
 from calibrant.experiments import embedding
 from calibrant.experiments import passes as runs
-from calibrant.experiments.experiment import (
-    Claim,
-    Result,
-    Setting,
-    at_least,
-    at_most,
-    attempt,
-    experiment,
-    unmeasured,
-)
+from calibrant.experiments.claims import Claim, at_least, at_most, unmeasured
+from calibrant.experiments.experiment import Result, Setting, attempt, experiment
 from calibrant.experiments.passes import Passes
 from calibrant.experiments.ranker import Ranking, rank
 from calibrant.experiments.streams import Stream, free917, read_questions, read_schema

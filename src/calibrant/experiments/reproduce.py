@@ -13,17 +13,9 @@ from typing import Final
 
 from calibrant.core.files import FilePath, put
 from calibrant.errors import InvalidInput
-from calibrant.experiments.experiment import (
-    VERDICTS,
-    Claim,
-    Columns,
-    Experiment,
-    Result,
-    Setting,
-    attempt,
-    columns_of,
-    experiments,
-)
+from calibrant.experiments.claims import VERDICTS, Claim
+from calibrant.experiments.experiment import Experiment, Result, Setting, attempt, experiments
+from calibrant.experiments.figures import Columns, columns_of
 from calibrant.plot.canvas import svg
 from calibrant.plot.save import inline, save_figure
 from calibrant.report.page import Figure, filled
@@ -69,7 +61,7 @@ def headline(chapters: Sequence[Chapter]) -> str:
     Examples
     --------
     >>> from calibrant.experiments import experiments
-    >>> from calibrant.experiments.experiment import below, unmeasured
+    >>> from calibrant.experiments.claims import below, unmeasured
     >>> claims = (below("a", "", 1.0, 2.0), below("b", "", 3.0, 2.0), unmeasured("c", "", ""))
     >>> headline([Chapter(experiments.get("qa"), Result(claims), 1.0)])
     "1 of the paper's 3 claims holds, 1 does not, 1 was not measured"

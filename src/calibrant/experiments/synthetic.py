@@ -11,7 +11,8 @@ import numpy as np
 
 from calibrant import Recalibrator
 from calibrant.core.arrays import Bits, Reals
-from calibrant.experiments.experiment import Columns, Curves, Panels, Setting, band_of
+from calibrant.experiments.experiment import Setting
+from calibrant.experiments.figures import Columns, Curves, Panels, band_of
 from calibrant.plot import prepare_over_time
 from calibrant.registry import calibrators
 from calibrant.report.tables import Table, shown

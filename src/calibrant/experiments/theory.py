@@ -10,15 +10,9 @@ import numpy as np
 
 from calibrant import Certificate, Recalibrator, bounds
 from calibrant.core.arrays import Reals, Words
-from calibrant.experiments.experiment import (
-    Claim,
-    Result,
-    Setting,
-    at_least,
-    at_most,
-    columns_of,
-    experiment,
-)
+from calibrant.experiments.claims import Claim, at_least, at_most
+from calibrant.experiments.experiment import Result, Setting, experiment
+from calibrant.experiments.figures import columns_of
 from calibrant.experiments.measured_table import measure
 from calibrant.losses import get_loss
 from calibrant.metrics import calibration_error, proper_swap_regret

@@ -61,7 +61,6 @@ class Mixed(Pit):
     """
 
     guarantee = "of the calibrator, for each level of the mixture: E C2 of the chances drawn there"
-    assumption = "the adversary does not see the draw"
     reference = "Kuleshov and Ermon (2017); V'yugin and Trunov (2019) on mixing under the CRPS"
 
     def __init__(self, levels: Reals, *, calibrator: str = "anchored", **parameters: Any) -> None:
