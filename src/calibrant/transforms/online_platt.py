@@ -32,9 +32,21 @@ def newton(least: float, told: str) -> dict[str, Check]:
     return rules(gamma=positive, rho=positive, radius=radius, clip=clipping)
 
 
+@dataclass(frozen=True)
+class Newton(Transform):
+    """What transforms share that learn by Newton steps; see :class:`OnlinePlatt`."""
+
+    checks = newton(1.0, "1")
+
+    gamma: float = 0.1
+    rho: float = 100.0
+    radius: float = 100.0
+    clip: float = 0.01
+
+
 @transforms.add("online_platt")
 @dataclass(frozen=True)
-class OnlinePlatt(Transform):
+class OnlinePlatt(Newton):
     """Learn slope and intercept of the log-odds, one Newton step a round.
 
     The forecast is sigmoid(a logit(raw) + b), from a = 1 and b = 0 on: at first the raw
@@ -76,14 +88,10 @@ class OnlinePlatt(Transform):
     0.5
     """
 
-    checks = newton(1.0, "1") | rules(memory=remembered)
+    checks = Newton.checks | rules(memory=remembered)
     reference = "Gupta and Ramdas 2023"
     guarantee = "log loss <= best fixed slope and intercept's + O(ln T)/T"
 
-    gamma: float = 0.1
-    rho: float = 100.0
-    radius: float = 100.0
-    clip: float = 0.01
     memory: float | None = math.inf
 
     @property
@@ -126,7 +134,7 @@ SHORTEST: Final = 2.0**0.5
 
 @transforms.add("online_beta")
 @dataclass(frozen=True)
-class OnlineBeta(Transform):
+class OnlineBeta(Newton):
     """Learn three parameters: one for each side of 1/2, and a shift.
 
     The forecast is sigmoid(a log(raw) + b log(1 - raw) + c), from (1, -1, 0) on, which is the
@@ -162,10 +170,7 @@ class OnlineBeta(Transform):
     reference = "Gupta and Ramdas 2023; Kull, Silva Filho and Flach 2017"
     guarantee = "log loss <= best fixed parameters' + O(ln T)/T"
 
-    gamma: float = 0.1
     rho: float = 25.0
-    radius: float = 100.0
-    clip: float = 0.01
 
     def fresh(self) -> State:
         """Return the parameters of the raw forecast."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from calibrant.kernels.transforms import temperature
 from calibrant.registry import transforms
-from calibrant.transforms.base import State, Transform
-from calibrant.transforms.online_platt import newton
+from calibrant.transforms.base import State
+from calibrant.transforms.online_platt import Newton
 
 
 @transforms.add("temperature")
 @dataclass(frozen=True)
-class Temperature(Transform):
+class Temperature(Newton):
     """Learn one factor on the log-odds: how sure the raw forecasts should have been.
 
     The forecast is sigmoid(a logit(raw)), from a = 1 on; 1/a is called the temperature.
@@ -48,16 +48,10 @@ class Temperature(Transform):
     """
 
     kernel = temperature.KERNEL
-    checks = newton(1.0, "1")
     fixed = temperature.STEP, temperature.LOW, temperature.RADIUS
     notes = 1
     reference = "Guo et al. 2017; Hazan, Agarwal and Kale 2007"
     guarantee = "log loss <= best fixed factor's + O(ln T)/T"
-
-    gamma: float = 0.1
-    rho: float = 100.0
-    radius: float = 100.0
-    clip: float = 0.01
 
     def fresh(self) -> State:
         """Return the factor 1."""
