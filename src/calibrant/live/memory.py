@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from calibrant import summary
 from calibrant.core import check
 from calibrant.core.ticket import Ticket
 from calibrant.errors import InvalidInput, UnknownName
@@ -13,16 +14,6 @@ from calibrant.kernels.tallies import WINDOW
 from calibrant.kinds.binary import step_of
 from calibrant.live.source import Board
 from calibrant.monitor import LateWatch, Watch
-from calibrant.summary import (
-    AnySummary,
-    Breakdown,
-    Follower,
-    Glance,
-    Part,
-    Windows,
-    glance,
-    summarise_collected,
-)
 from calibrant.summary.collected import windows_of
 
 
@@ -67,11 +58,11 @@ class Stream:
     ) -> None:
         self.recalibrator, self.alpha = recalibrator, alpha
         watch = Watch(alpha, learning=learning, tolerance=tolerance)
-        self.follower = Follower(recalibrator, allowed=step_of(recalibrator) / 2.0)
+        self.follower = summary.Follower(recalibrator, allowed=step_of(recalibrator) / 2.0)
         self.watch = LateWatch(watch, horizon=horizon)
         self.learning = learning
         self._made: dict[Any, tuple[int, float, str | None]] = {}
-        self._seen = Breakdown("group")
+        self._seen = summary.Breakdown("group")
         self._lock = threading.Lock()
 
     # -------------------------------------------------------------------- rounds
@@ -106,9 +97,9 @@ class Stream:
 
     # ------------------------------------------------------------------ findings
 
-    def glance(self) -> Glance:
+    def glance(self) -> summary.Glance:
         """Return what the page asks for every second."""
-        return glance(self.follower, open=len(self._made))
+        return summary.glance(self.follower, open=len(self._made))
 
     def board(self) -> Board:
         """Return what the alarms say."""
@@ -116,13 +107,15 @@ class Stream:
         told = watch.judged, watch.missing, watch.assumptions, self.learning
         return Board(watch.alarms, self.alpha, *told, step_of(self.recalibrator))
 
-    def story(self) -> AnySummary:
+    def story(self) -> summary.AnySummary:
         """Return the whole summary."""
         with self._lock:
-            made: AnySummary = summarise_collected(self.follower.collector(), self.recalibrator)
+            made: summary.AnySummary = summary.summarise_collected(
+                self.follower.collector(), self.recalibrator
+            )
             return made
 
-    def keys(self) -> list[Part]:
+    def keys(self) -> list[summary.Part]:
         """Return what was seen of each key."""
         with self._lock:
             return self._seen.parts()
@@ -153,7 +146,7 @@ class Memory:
         """Return all names."""
         return tuple(self._streams)
 
-    def glance(self, name: str) -> Glance:
+    def glance(self, name: str) -> summary.Glance:
         """Return what is asked for every second."""
         return self[name].glance()
 
@@ -161,11 +154,11 @@ class Memory:
         """Return what the alarms say."""
         return self[name].board()
 
-    def story(self, name: str) -> AnySummary:
+    def story(self, name: str) -> summary.AnySummary:
         """Return the whole summary."""
         return self[name].story()
 
-    def windows(self, name: str, level: int | None) -> Windows | None:
+    def windows(self, name: str, level: int | None) -> summary.Windows | None:
         """Return errors in windows of one length; None if rounds have no order."""
         follower = self[name].follower
         return None if follower.merged else windows_of(follower.collector(), level)
@@ -180,6 +173,6 @@ class Memory:
         own = {"alarm level": stream.alpha, "horizon": stream.watch.horizon}
         return {**stream.story().settings, **own}
 
-    def keys(self, name: str) -> Sequence[Part]:
+    def keys(self, name: str) -> Sequence[summary.Part]:
         """Return what was seen of each key."""
         return self[name].keys()

@@ -6,29 +6,21 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from calibrant import errors
 from calibrant.core.arrays import Mask, Reals
 from calibrant.core.desk import SHIFT
-from calibrant.errors import (
-    CalibrantError,
-    ExpiredTicket,
-    ForeignTicket,
-    InvalidType,
-    RepeatedTicket,
-    TooManyOpen,
-    UnknownTicket,
-)
 from calibrant.recalibrate.keyed import Keys
 from calibrant.recalibrate.late import KINDS, Reader
 from calibrant.recalibrate.table import Table
 
 SAME: Final = "new, got the same event again"
 OTHER: Final = "new, got another event under it"
-RULES: Final[dict[type[CalibrantError], str]] = {
-    UnknownTicket: "that of an open ticket",
-    ExpiredTicket: "that of an open ticket, got one that expired",
-    ForeignTicket: "that of a ticket of its key",
-    TooManyOpen: "of a forecast that the table has room for",
-    InvalidType: "a string that is not empty, or for an outcome its ticket's number",
+RULES: Final[dict[type[errors.CalibrantError], str]] = {
+    errors.UnknownTicket: "that of an open ticket",
+    errors.ExpiredTicket: "that of an open ticket, got one that expired",
+    errors.ForeignTicket: "that of a ticket of its key",
+    errors.TooManyOpen: "of a forecast that the table has room for",
+    errors.InvalidType: "a string that is not empty, or for an outcome its ticket's number",
 }
 
 
@@ -104,7 +96,7 @@ class _Sieve(Reader):
                 self._forecast(id, row, event)
             else:
                 self._outcome(id, row, event)
-        except CalibrantError as error:
+        except errors.CalibrantError as error:
             return "id", self._rule(error, made, id, row, event)
         self._events[made, cast(int, word)] = event
         return None
@@ -120,15 +112,15 @@ class _Sieve(Reader):
         found = None if word is None else self.desk.get(word)
         return (np.nan, np.nan) if found is None else (found[5], found[6])
 
-    def _rule(self, error: CalibrantError, made: bool, id: Any, row: int, event: int) -> str:
+    def _rule(self, error: errors.CalibrantError, made: bool, id: Any, row: int, event: int) -> str:
         """Return which rule was broken."""
-        if not isinstance(error, RepeatedTicket):
+        if not isinstance(error, errors.RepeatedTicket):
             return RULES[type(error)]
         word = self._word(id, row)
         if made:
             before = self._known(word)[0]
         elif (False, word) not in self._events:
-            return RULES[UnknownTicket]
+            return RULES[errors.UnknownTicket]
         else:
             before = self.x[self._events[False, cast(int, word)]]
         return SAME if before == self.x[event] else OTHER

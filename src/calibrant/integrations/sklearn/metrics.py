@@ -9,17 +9,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import make_scorer
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 
+from calibrant import metrics
 from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.core.place import buckets_of
 from calibrant.errors import InvalidInput
-from calibrant.metrics import (
-    CalibrationCurve,
-    Cells,
-    Decomposition,
-    calibration_curve,
-    decomposition,
-)
 from calibrant.metrics import calibration_error as error_of_cells
 from calibrant.metrics.buckets import _mass_index
 from calibrant.plot.canvas import as_axes, matplotlib
@@ -124,7 +118,7 @@ def brier_decomposition(
     strategy: str = "uniform",
     pos_label: Any = None,
     labels: Any = None,
-) -> Decomposition:
+) -> metrics.Decomposition:
     """Return the Brier score and its parts: reliability, resolution, uncertainty, ...
 
     Parameters
@@ -142,7 +136,7 @@ def brier_decomposition(
     """
     kind = STRATEGIES[check.choice(strategy, "strategy", tuple(STRATEGIES))]
     forecasts, happened = as_rounds(y_true, y_proba, pos_label, labels)
-    return decomposition(forecasts, happened, buckets=n_bins, strategy=kind)
+    return metrics.decomposition(forecasts, happened, buckets=n_bins, strategy=kind)
 
 
 def _reliability(y_true: Any, y_proba: Any, **options: Any) -> float:
@@ -158,7 +152,9 @@ neg_reliability_scorer = make_scorer(_reliability, **SCORED)
 """Minus the reliability part of the Brier score."""
 
 
-def _cells(forecasts: Reals, happened: Mask, n_bins: int, shape: str, sample_weight: Any) -> Cells:
+def _cells(
+    forecasts: Reals, happened: Mask, n_bins: int, shape: str, sample_weight: Any
+) -> metrics.Cells:
     """Return a cell for each bin that counts, at its mean forecast."""
     bins = check.whole(n_bins, "n_bins", low=1)
     check.choice(shape, "strategy", tuple(STRATEGIES))
@@ -170,7 +166,7 @@ def _cells(forecasts: Reals, happened: Mask, n_bins: int, shape: str, sample_wei
     counts = counts[used]
     # Neighbouring means may be equal to the last bit; rounding must not swap them.
     means = np.maximum.accumulate(totals[used] / counts)
-    return Cells(means, counts, np.minimum(ones[used], counts))
+    return metrics.Cells(means, counts, np.minimum(ones[used], counts))
 
 
 def _weights(sample_weight: Any, forecasts: Reals) -> Reals:
@@ -214,7 +210,7 @@ class ReliabilityDisplay:
     'how often it happened'
     """
 
-    def __init__(self, curve: CalibrationCurve, *, name: str | None = None) -> None:
+    def __init__(self, curve: metrics.CalibrationCurve, *, name: str | None = None) -> None:
         self.curve = curve
         self.name = name
 
@@ -251,7 +247,7 @@ class ReliabilityDisplay:
         kind = STRATEGIES[check.choice(strategy, "strategy", tuple(STRATEGIES))]
         rounds = as_rounds(y_true, y_proba, pos_label, labels)
         options: dict[str, Any] = {"strategy": kind, "confidence": confidence}
-        curve = calibration_curve(*rounds, buckets=n_bins, **options)
+        curve = metrics.calibration_curve(*rounds, buckets=n_bins, **options)
         return cls(curve, name=name).plot(ax=ax, ref_line=ref_line)
 
     @classmethod

@@ -15,29 +15,20 @@ from calibrant.errors import ExpiredTicket, InvalidInput
 from calibrant.kinds.binary import inner, method_of
 from calibrant.losses import require_proper
 from calibrant.recalibrate import Calibrant, Recalibrator
+from calibrant.stream import session
 from calibrant.stream.columns import Scale
 from calibrant.stream.ids import Open
 from calibrant.stream.rows import Rounds
-from calibrant.stream.session import (
-    DEFAULT,
-    LOSSES,
-    METHODS,
-    Answers,
-    Options,
-    Session,
-    expected,
-    names_of,
-)
 from calibrant.summary import AnySummary, collector_for, kinds
 
 
-class Probabilities(Session):
+class Probabilities(session.Session):
     """What sessions of probabilities share, be it one a row or one for each class."""
 
     def summary(self, settings: Mapping[str, Any], timing: Mapping[str, float]) -> AnySummary:
         return super().summary({**settings, "scale": self.scale.kind}, timing)
 
-    def asked(self, options: Options) -> dict[str, Any]:
+    def asked(self, options: session.Options) -> dict[str, Any]:
         drawing = inner(self.recalibrator)
         found: dict[str, Any] = {
             "method": method_of(drawing),
@@ -63,9 +54,9 @@ class Probabilities(Session):
         return found
 
     def words(self) -> list[str]:
-        told = self.asked(Options())
+        told = self.asked(session.Options())
         names = ["resolution", "grid", "buckets"]
-        names += [] if told["method"] == DEFAULT else ["prior"]
+        names += [] if told["method"] == session.DEFAULT else ["prior"]
         names += [] if told["raw_safe"] is None else ["raw_safe"]
         if "loss" in told:
             names = ["method", *names, *([] if told["loss"] == "squared" else ["loss"])]
@@ -89,7 +80,7 @@ class BinarySession(Probabilities):
     settles: ClassVar[bool] = True
 
     @classmethod
-    def start(cls, made: Any, options: Options, seed: int | None) -> Self:
+    def start(cls, made: Any, options: session.Options, seed: int | None) -> Self:
         """Return a session before its first row."""
         scale = Scale(options.scale or "probability")
         return cls(made, collector_for(made), scale, seed, columns=options.context)
@@ -110,7 +101,7 @@ class BinarySession(Probabilities):
 
     @classmethod
     def restored(cls, settings: Mapping[str, Any], arrays: Mapping[str, Any]) -> dict[str, Any]:
-        told = {"columns": names_of(settings["context"])} if "context" in settings else {}
+        told = {"columns": session.names_of(settings["context"])} if "context" in settings else {}
         return super().restored(settings, arrays) | told
 
     def journaled(self, path: str, seed: int | None) -> Any:
@@ -126,7 +117,9 @@ class BinarySession(Probabilities):
         self.unresolved -= 1
         raw, drawn, mean = (np.array([value]) for value in forecast[1:])
         rounds = Rounds(raw, np.array([outcome], np.uint8), np.array([True]), None, None)
-        self._follow(rounds, Answers(drawn, mean, np.zeros(1, np.int64), np.zeros(1, np.int64)))
+        self._follow(
+            rounds, session.Answers(drawn, mean, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        )
 
     def _follow(self, rounds: Rounds, answers: Any) -> None:
         columns: list[NDArray[Any]] = [rounds.raw, *answers[:2], rounds.outcomes]
@@ -136,30 +129,30 @@ class BinarySession(Probabilities):
             columns = [column[rounds.known] for column in columns]
         self.collector.update(*columns, compile=self.long, checked=True)
 
-    def _play_prompt(self, rounds: Rounds) -> Answers:
+    def _play_prompt(self, rounds: Rounds) -> session.Answers:
         return self._answers(rounds)
 
-    def _play_late(self, rounds: Rounds) -> Answers:
+    def _play_late(self, rounds: Rounds) -> session.Answers:
         told = rounds.delivery(self.recalibrator.issued)
         return self._answers(rounds, **told, carry=self.pending)
 
-    def _answers(self, rounds: Rounds, **delivery: Any) -> Answers:
+    def _answers(self, rounds: Rounds, **delivery: Any) -> session.Answers:
         if rounds.context is not None:
             columns = rounds.context.T.tolist()
             delivery["context"] = dict(zip(self.columns, columns, strict=True))
         run = self.recalibrator.replay(rounds.raw, rounds.outcomes, **delivery)
         if "carry" in delivery:
-            self.pending = expected(run.pending)
+            self.pending = session.expected(run.pending)
         # A mean is a sum of products and may round to just above 1.
         mean = np.minimum(run.mean, 1.0, out=run.mean)
-        return Answers(run.forecast, mean, run.bucket, run.ticket)
+        return session.Answers(run.forecast, mean, run.bucket, run.ticket)
 
-    def _ask(self, rounds: Rounds, time: float, number: int, **groups: Any) -> Answers:
+    def _ask(self, rounds: Rounds, time: float, number: int, **groups: Any) -> session.Answers:
         if rounds.context is not None:
             groups["context"] = dict(zip(self.columns, rounds.context[0].tolist(), strict=True))
         ticket = self.recalibrator.forecast(float(rounds.raw[0]), time=time, **groups)
         found = (ticket.value, min(ticket.mean, 1.0)), (ticket.bucket, number)
-        return Answers(*(np.array([value]) for pair in found for value in pair))
+        return session.Answers(*(np.array([value]) for pair in found for value in pair))
 
 
 SIZES: Final = ("resolution", "buckets", "grid", "loss", "prior")
@@ -171,10 +164,10 @@ SAFE: Final = "only the method calibrant keeps a budget"
 READS: Final = "only the method calibrant has an expert that reads it"
 
 
-def make(options: Options, seed: int | None) -> Recalibrator:
+def make(options: session.Options, seed: int | None) -> Recalibrator:
     """Return the default, or Algorithm 1 with the calibrator asked for."""
     method = method_asked(options)
-    if method == DEFAULT:
+    if method == session.DEFAULT:
         told = options.drawn(seed) | of_default(options)
         return Calibrant(raw_safe=options.raw_safe, context=bool(options.context), **told)
     options.refuse({"raw_safe": SAFE, "context": READS})
@@ -184,17 +177,17 @@ def make(options: Options, seed: int | None) -> Recalibrator:
     return Recalibrator.from_epsilon(options.epsilon, method=method, **told)
 
 
-def method_asked(options: Options) -> str:
+def method_asked(options: session.Options) -> str:
     """Return the method that options name, or the default."""
-    return check.choice(options.method or DEFAULT, "method", METHODS)
+    return check.choice(options.method or session.DEFAULT, "method", session.METHODS)
 
 
-def of_default(options: Options) -> dict[str, Any]:
+def of_default(options: session.Options) -> dict[str, Any]:
     """Return the default's options; refuse what only other methods know."""
     options.refuse({"epsilon": EPSILON, "prior": PRIOR})
     given = options.given(SIZES)
     loss = require_proper(given.get("loss", "squared"))
-    if loss.name not in LOSSES:
-        known = " or ".join(map(repr, LOSSES))
+    if loss.name not in session.LOSSES:
+        known = " or ".join(map(repr, session.LOSSES))
         raise InvalidInput(f"loss must be {known}: {LOSS}, got {loss.name!r}")
     return given
