@@ -18,8 +18,9 @@ from calibrant.errors import CorruptState
 from calibrant.kernels import gaps, two_point
 from calibrant.kernels.layout import CLOCK, HEAD, ISSUED, POSITION, ROUNDS, SCALE, VALUES
 from calibrant.kernels.transforms.platt import inverted
-from calibrant.recalibrate import at_once
+from calibrant.recalibrate import at_once, body_lists
 from calibrant.recalibrate.binary import Binary
+from calibrant.recalibrate.body import Body
 from calibrant.transforms import ExpertMixture, HatMeans, Identity
 
 pytestmark = pytest.mark.base
@@ -46,26 +47,23 @@ def played(kind: str, rounds: int, **more: Any) -> Calibrant:
     return model
 
 
-def full(model: Binary) -> list[Any]:
-    return model.spec.layout.lengthened(model._arena.words())
-
-
 def bits(model: Binary, words: list[Any]) -> bytes:
-    return model.spec.layout.format_of(1).pack(*words)
+    layout = model.spec.layout
+    return layout.format_of(1).pack(*layout.lengthened(words))
 
 
 @some
 @pytest.mark.parametrize("rounds", [0, 1, 10, 300, 900])
 def test_lists_are_read_and_written_as_arrays_are(kind: str, rounds: int) -> None:
     model = played(kind, rounds)
-    lists, body, words = model.spec.lists, model.spec.body, full(model)
+    lists, body, words = model.spec.lists, model.spec.body, model._arena.words()
     assert lists is not None
     told = body.packed(model._arena.row())
     assert lists.packed(words) == told.tobytes()
     again = lists.read(told.tobytes())
     assert again is not None
     assert bits(model, again) == model._flat(model.spec, {"body": told}).tobytes()
-    assert [type(word) for word in again] == [type(word) for word in model.spec.layout.alone_list]
+    assert [type(word) for word in again] == [type(word) for word in words]
 
 
 @pytest.mark.parametrize("ones", [0, 1, 127, 128, 1 << 20])
@@ -80,7 +78,7 @@ def test_tallies_of_any_size_are_written_and_read(ones: int, zeros: int) -> None
     for place, clock in zip(clocks, (1 << 16, 1 << 15, 1 << 15), strict=True):
         words[place] = clock
     told = model.spec.body.packed(model._arena.row())
-    assert model.spec.lists.packed(full(model)) == told.tobytes()
+    assert model.spec.lists.packed(words) == told.tobytes()
     again = model.spec.lists.read(told.tobytes())
     assert bits(model, again) == model._flat(model.spec, {"body": told}).tobytes()
 
@@ -221,6 +219,25 @@ def test_an_inverse_that_does_not_follow_is_told(other: float) -> None:
     again = model.spec.lists.read(body)
     assert again[model._row + place] == other
     assert model.spec.lists.packed(again) == body
+
+
+def test_rows_whose_words_follow_in_other_ways_are_left_to_arrays() -> None:
+    spec = played("default", 0).spec
+    layout, head = spec.layout, len(spec.rule.kernels.head)
+    (place, above, below, times, plus), *rest = layout.ratios
+    (inverse, sums), own = layout.inverses[0], ISSUED
+    assert body_lists.suits(Body(layout, head, 1))
+    for odd in (
+        {"ratios": ((place, above, below, 2.0, plus), *rest)},
+        {"ratios": ((place, above, below, times, 0.5), *rest)},
+        {"ratios": ((place, own, below, times, plus), *rest)},
+        {"ratios": ((place, above, inverse + 1, times, plus), *rest)},
+        {"twins": {sums: above}},
+        {"twins": {above: own}},
+        {"twins": {above: below, below: sums}},
+    ):
+        other = dataclasses.replace(layout, **odd)
+        assert not body_lists.suits(Body(other, head, 1))
 
 
 @some

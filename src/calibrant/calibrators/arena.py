@@ -28,7 +28,7 @@ class Arena:
     def __init__(
         self, layout: Layout, flat: Words | None = None, listed: list[Any] | None = None
     ) -> None:
-        self.layout, self.rows, self.listed = layout, 1, listed and layout.shortened(listed)
+        self.layout, self.rows, self.listed = layout, 1, listed
         self._flat = layout.alone.copy() if flat is None and listed is None else flat
 
     def words(self) -> list[Any]:

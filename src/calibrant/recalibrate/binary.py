@@ -322,7 +322,7 @@ class Binary(Stream[Ticket]):
         """Return the row as it is stored, or None where that takes other ways."""
         spec, words = self._spec, self._arena.listed
         if words is not None and spec.lists is not None:
-            return spec.lists.packed(spec.layout.lengthened(words))
+            return spec.lists.packed(words)
         if self._rows.steps is not None and bodies.made:
             return spec.body.packed_flat(self._arena.flat(), bodies.made[0].pack).tobytes()
         return None

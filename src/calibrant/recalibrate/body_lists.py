@@ -7,7 +7,8 @@ plain Python takes for ten of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable
 from itertools import compress
 from operator import itemgetter
 from struct import Struct, error, pack, unpack_from
@@ -15,18 +16,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from calibrant.core.arrays import Words
-from calibrant.kernels.bodies import FEW, MANY, NARROW, SHORT
+from calibrant.core.arrays import Mask
+from calibrant.kernels.bodies import MANY, NARROW, SHORT
 from calibrant.kernels.layout import ISSUED, ONE, ROUNDS
 from calibrant.kernels.transforms.platt import inverse
 from calibrant.recalibrate.body import FOURS, LOWER, USUAL, Body, coded
 
-BITS: Final = bytes.maketrans(b"01", b"\x00\x01")
-"""Turns digits into what they stand for."""
-OTHERS: Final = bytes.maketrans(b"\0\1", b"\1\0")
-"""Turns bits into their complements."""
-TAIL: Final = ONE - 1
-"""How many draws of a tally met outcome 0."""
+LARGE: Final = ~(MANY - ONE | LOWER)
+"""Bits of a tally that two bytes have no room for."""
 MINUS: Final = 0x80
 """The upper byte of a zero with a sign, which comparing numbers does not tell from zero."""
 
@@ -35,56 +32,93 @@ class Unusual(Exception):
     """A body that is wrong, or such that numbers alone do not tell what it says."""
 
 
-UNUSUAL: Final = (Unusual, ArithmeticError, StopIteration, error)
+UNUSUAL: Final = (Unusual, ArithmeticError, ValueError, error)
 """What reading such a body runs into."""
 
 
+def suits(body: Body) -> bool:
+    """Say whether cells are one word each, and reals that follow from others do so in one step."""
+    layout = body.layout
+    following = [*body.later.tolist(), *body.inverse.tolist()]
+    others = {*body.earlier.tolist(), *body.sums.tolist()}
+    once = len(others.union(following)) == len(others) + len(following)
+    # So nothing is divided by zero.
+    return (once and not body.cells and min(others, default=body.wholes) >= body.wholes) and all(
+        layout.real[[above, below]].all() and layout.low[below] >= 0 and times == 1.0 <= plus
+        for _, above, below, times, plus in layout.ratios
+    )
+
+
 class Lists:
-    """How rows of a layout whose cells are one word each are read into lists, and written."""
+    """How rows of a layout whose cells are one word each are read into lists, and written.
+
+    Lists are as plain steps work on them, with runs of reals in an array.  Reals that are told go
+    through an array too, in which the lines of ratios follow those of the body.
+    """
 
     def __init__(self, body: Body) -> None:
-        layout, size = body.layout, len(body.places)
-        self._row, self._size, self._wholes = layout.row, size, body.wholes
-        self._fresh: list[Any] = layout.alone_list
-        self._bytes = -(-size // 8)
-        self._spare = (1 << 8 * self._bytes - size) - 1
-        self._form = f"0{8 * self._bytes}b"
-        self._tally: list[bool] = body.tally[: body.wholes].tolist()
-        spots: list[int] = (body.places + layout.row).tolist()
-        self._clocks = spots[body.clocks]
-        ends = (self._numbers(end[body.places]) for end in (layout.low, layout.high))
-        self._lines = list(zip(spots, *ends, strict=True))
-        self._find_twins(body, spots)
-        self._inverses = list(_inverses(body, spots))
-        places = np.array([ratio[:3] for ratio in layout.ratios], np.int64).reshape(-1, 3)
-        self._ratios: list[tuple[Any, ...]] = [
-            (*told, self._fresh[told[2]], *ratio[3:])
-            for told, ratio in zip((places + layout.row).tolist(), layout.ratios, strict=True)
+        layout, wholes = body.layout, body.wholes
+        self._row, self._size, self._wholes = layout.row, len(body.places), wholes
+        self._bytes, self._fresh = -(-self._size // 8), layout.shortened(layout.alone_list)
+        self._tally: list[bool] = body.tally[:wholes].tolist()
+        places = body.places.tolist() + [ratio[0] for ratio in layout.ratios]
+        self._clocks = [layout.row + place for place in places[body.clocks]]
+        ends = [end[body.places] for end in (layout.low, layout.high)]
+        spots = [layout.row + place for place in places[:wholes]]
+        limits = (end[:wholes].tolist() for end in ends)
+        self._lines = list(zip(spots, *limits, self._tally, strict=True))
+        self._low, self._high = (end[wholes:].view(np.float64) for end in ends)
+        inverses = body.fresh[body.inverse]
+        fresh = np.concatenate([body.fresh, layout.fresh[places[self._size :]], inverses])
+        self._reals = fresh[wholes:].view(np.float64)
+        reals = self._reals[: len(self._low)]
+        # What is outside its limits from the beginning is left to others.
+        odd = ~((reals >= self._low) & (reals <= self._high))
+        self._low[odd] = self._high[odd] = reals[odd]
+        self._lone, self._inverted = np.arange(len(reals)), len(places) - wholes
+        # What a word is that is not told.
+        self._same = self._lone.copy()
+        self._same[body.later - wholes] = body.earlier - wholes
+        self._same[body.inverse - wholes] = self._inverted + np.arange(len(body.inverse))
+        self._sums = body.sums.reshape(-1, 3) - wholes
+        index = {place: k - wholes for k, place in enumerate(places)}
+        told = [(index[b], index[a], layout.fresh[b], plus) for _, a, b, _, plus in layout.ratios]
+        below, above, first, plus = zip(*told, strict=True) if told else ((),) * 4
+        self._ratios = np.array([below, above], np.int64)
+        self._plus, self._first = np.array(plus), np.array(first, np.int64).view(np.float64)
+        self._find_runs(body, places)
+
+    def _find_runs(self, body: Body, places: list[int]) -> None:
+        """Find where in a list, and in the array behind it, words are; and where in what is told.
+
+        What is told is made of whole words, reals, those apart, fresh words and inverses.
+        """
+        layout, size, wholes = body.layout, self._size, self._wholes
+        marks = layout.shortened([-1.0 - k for k in range(len(layout.alone))])
+        apart = [-1 - int(mark) - layout.row for mark in marks.pop()] if layout.apart else []
+        spots = {-1 - int(mark): spot for spot, mark in enumerate(marks) if mark < 0}
+        line = {place: k for k, place in enumerate(places)}
+        self._runs = np.array([line[place] - wholes for place in apart], np.int64)
+        listed = [place for place in places if place + layout.row in spots]
+        self._spots = [spots[place + layout.row] for place in listed[wholes:]]
+        self._plain = np.array([line[place] - wholes for place in listed[wholes:]], np.int64)
+        self._begun = self._reals.take(self._plain).view(np.int64)
+        told = [place for place in listed if line[place] < size]
+        self._values = itemgetter(*(spots[place + layout.row] for place in told))
+        self._form = Struct(f"={wholes}q{len(told) - wholes}d")
+        where = {place: k for k, place in enumerate(told + apart)}
+        self._told = np.array([where[place] for place in places[:size]])
+        self._base = np.arange(size) + len(where)
+        self._base[body.later] = self._told[body.earlier]
+        self._base[body.inverse] = len(where) + size + np.arange(len(body.inverse))
+        self._room, self._made = body.fresh.tobytes(), Struct(f"={len(body.inverse)}d")
+        sums = (
+            itemgetter(*(spots[places[k] + layout.row] for k in added))
+            for added in body.sums.reshape(-1, 3).tolist()
+        )
+        self._inverses = [
+            (get, *firsts) for get, firsts in zip(sums, body.fresh_inverses, strict=True)
         ]
-        self._values = itemgetter(*spots)
-        # Told words, then fresh ones, then inverses; and with which of these a word is compared.
-        self._room = bytes(8 * size) + body.fresh.tobytes() + bytes(8 * len(body.inverse))
-        self._told = Struct(f"={body.wholes}q{size - body.wholes}d")
-        self._made = Struct(f"={len(body.inverse)}d")
-        self._base = np.arange(size) + size
-        self._base[body.later] = body.earlier
-        self._base[body.inverse] = 2 * size + np.arange(len(body.inverse))
-
-    def _find_twins(self, body: Body, spots: list[int]) -> None:
-        """Find the spots of twins and of those they follow, and their own lines."""
-        pairs = list(zip(body.later.tolist(), body.earlier.tolist(), strict=True))
-        for later, earlier in pairs:
-            # What is right for the one is right for the other.
-            assert body.fresh[later] == body.fresh[earlier]
-            (_, low, high), (_, least, most) = self._lines[later], self._lines[earlier]
-            assert low <= least <= most <= high
-        self._twins = [(spots[later], spots[earlier]) for later, earlier in pairs]
-        self._later = _runs([later for later, _ in pairs])
-
-    def _numbers(self, words: Words) -> list[Any]:
-        """Return the words of all lines as numbers."""
-        reals = words[self._wholes :].view(np.float64)
-        return [*words[: self._wholes].tolist(), *reals.tolist()]
 
     # ----------------------------------------------------------------- reading
 
@@ -96,121 +130,101 @@ class Lists:
             return None
 
     def _read(self, told: bytes) -> list[Any]:
-        head = int.from_bytes(told[: self._bytes], "big")
-        count = (head >> 8 * self._bytes - self._wholes).bit_count()
-        left, start = head.bit_count() - count, self._bytes + -(-count // 8)
+        bits = np.unpackbits(np.frombuffer(told, np.uint8, self._bytes))
+        flags, wholes = bits.tobytes(), self._wholes
+        count, left = flags.count(1, 0, wholes), flags.count(1, wholes)
+        start = self._bytes + -(-count // 8)
         long = int.from_bytes(told[self._bytes : start], "big")
         tops, end = _tops(told, start, left)
-        shorts, longs = count - long.bit_count(), long.bit_count()
+        longs = long.bit_count()
+        shorts = count - longs
         first = -(-(end + 2 * shorts) // 8) * 8
         rest = first + 8 * longs
         last = rest + NARROW * left
         spare = told[end + 2 * shorts : first] + told[last:]
         wrong = len(told) != -(-last // 8) * 8 or spare.count(0) < len(spare)
-        if wrong or head & self._spare or long & ((1 << -count % 8) - 1):
+        if wrong or flags.find(1, self._size) >= 0 or long & ((1 << -count % 8) - 1):
             raise Unusual
-        reals = bytearray(8 * left)
-        reals[NARROW::8] = tops
-        for place in range(NARROW):
-            reals[place::8] = told[rest + place : last : NARROW]
-        bits = format(head, self._form).encode().translate(BITS)
-        which = f"{long >> -count % 8:0{count}b}"
-        numbers = unpack_from(f"<{shorts}h", told, end), unpack_from(f"<{longs}q", told, first)
-        values = self._merged(*numbers, which, bits)
-        values += unpack_from(f"<{left}d", reals)
-        return self._placed(values, bits)
-
-    def _merged(
-        self, short: tuple[int, ...], long: tuple[int, ...], which: str, bits: bytes
-    ) -> list[Any]:
-        """Return whole words, of which some are long."""
-        tally = list(compress(self._tally, bits))
-        words, place = list[Any](short), which.find("1")
-        for word in long:
-            words.insert(place, word)
-            tally[place] = False
-            place = which.find("1", place + 1)
-        for place in compress(range(len(tally)), tally):
-            word = words[place]
-            words[place] = (word >> 8) * ONE + (word & LOWER)
-        return words
-
-    def _placed(self, values: list[Any], bits: bytes) -> list[Any]:
-        """Return all words of which some are told, if these are between their limits."""
-        words = self._fresh.copy()
-        lines = compress(self._lines, bits)
-        for (spot, low, high), value in zip(lines, values, strict=True):
-            if low <= value <= high:
-                words[spot] = value
-            else:
+        words, lines = self._fresh.copy(), list(compress(self._lines, flags))
+        which = f"{long >> -count % 8:0{count}b}" if long else ""
+        place = count
+        for value in reversed(unpack_from(f"<{longs}q", told, first)):
+            place = which.rfind("1", 0, place)
+            spot, low, high, _ = lines.pop(place)
+            if not low <= value <= high:
                 raise Unusual
-        same = b"".join([bits[run] for run in self._later]).translate(OTHERS)
-        for later, earlier in compress(self._twins, same):
-            words[later] = words[earlier]
-        for sums, last, _, told in self._inverses:
-            a, b, c = sums(words)
-            # As long as the last sum is fresh, so is the inverse.
-            if c != last:
-                for line, value in zip(told, inverse(a, b, c), strict=True):
-                    spot, low, high = self._lines[line]
-                    if not low <= value <= high:
-                        raise Unusual
-                    if not bits[line]:
-                        words[spot] = value
-        for place, above, below, fresh, times, plus in self._ratios:
-            lower = words[below]
-            if lower != fresh:
-                words[place] = words[above] / (lower * times + plus)
-        made, issued = sum([words[spot] for spot in self._clocks]), words[self._row + ISSUED]
-        if made != issued or words[self._row + ROUNDS] > issued:
-            raise Unusual
+            words[spot] = value
+        self._place(words, lines, unpack_from(f"<{shorts}h", told, end))
+        if left:
+            lower = np.frombuffer(told, np.uint8, NARROW * left, rest).reshape(left, NARROW)
+            self._add_reals(words, lower, tops, bits[wholes : self._size].view(bool))
+        elif self._runs.size:
+            words[-1] = words[-1][:]
         return words
+
+    def _place(self, words: list[Any], lines: list[Any], short: tuple[int, ...]) -> None:
+        """Write whole words that are short, if they are within limits and all rounds add up."""
+        row = self._row
+        for (spot, low, high, tally), value in zip(lines, short, strict=True):
+            if tally:
+                value = (value >> 8) * ONE + (value & LOWER)
+            if not low <= value <= high:
+                raise Unusual
+            words[spot] = value
+        made, issued = sum([words[spot] for spot in self._clocks]), words[row + ISSUED]
+        if made != issued or words[row + ROUNDS] > issued:
+            raise Unusual
+
+    def _add_reals(self, words: list[Any], lower: Any, tops: bytes, changed: Mask) -> None:
+        """Write reals, of which some are told, if they are between their limits."""
+        boxes = np.empty((len(lower), 8), np.uint8)
+        boxes[:, :NARROW], boxes[:, NARROW] = lower, np.frombuffer(tops, np.uint8)
+        every, size = self._reals.copy(), len(changed)
+        told = every[:size]
+        told[changed] = boxes.reshape(-1).view(np.float64)
+        if self._inverses:
+            every[self._inverted :] = self._inverted_sums(every.take(self._sums).tolist())
+        every.take(np.where(changed, self._lone, self._same), None, told, "clip")
+        if b"\0" in ((told >= self._low) & (told <= self._high)).tobytes():
+            raise Unusual
+        if self._plus.size:
+            below, above = told.take(self._ratios)
+            ratios = every[size : self._inverted]
+            np.divide(above, below + self._plus, ratios, where=below != self._first)
+        plain = every.take(self._plain)
+        other = (plain.view(np.int64) != self._begun).nonzero()[0]
+        # What is as in a fresh row is the same object in all lists.
+        for k, value in zip(other.tolist(), plain[other].tolist(), strict=True):
+            words[self._spots[k]] = value
+        if self._runs.size:
+            words[-1] = array("d", every.take(self._runs).tobytes())
+
+    def _inverted_sums(self, sums: Iterable[Any]) -> list[float]:
+        """Return inverses of sums."""
+        made: list[float] = []
+        for (_, last, fresh), (a, b, c) in zip(self._inverses, sums, strict=True):
+            # As long as the last sum is fresh, so is the inverse.
+            made += fresh if c == last else inverse(a, b, c)
+        return made
 
     # ----------------------------------------------------------------- writing
 
     def packed(self, words: list[Any]) -> bytes:
         """Return the body of a row that is given with the shared part."""
-        size, wholes, room = self._size, self._wholes, bytearray(self._room)
-        values = self._values(words)
-        self._told.pack_into(room, 0, *values)
-        made: list[float] = []
-        for sums, last, fresh, _ in self._inverses:
-            a, b, c = sums(words)
-            made += fresh if c == last else inverse(a, b, c)
-        self._made.pack_into(room, 16 * size, *made)
-        every = np.frombuffer(room, np.int64)
-        told = every[:size]
-        changed = told != every[self._base]
+        wholes, values = self._wholes, self._values(words)
+        made = self._inverted_sums([sums(words) for sums, *_ in self._inverses])
+        apart = words[-1] if self._runs.size else b""
+        room = self._form.pack(*values), apart, self._room, self._made.pack(*made)
+        every = np.frombuffer(b"".join(room), np.int64)
+        told = every.take(self._told)
+        changed = told != every.take(self._base)
         head = np.packbits(changed).tobytes()
         flags = changed[:wholes].tolist()
-        whole = zip(compress(values, flags), compress(self._tally, flags), strict=True)
-        marks, short, long = _shortened(whole)
+        marks, short, long = _shortened(compress(zip(values, self._tally, strict=False), flags))
         reals = told[wholes:][changed[wholes:]].view(np.uint8).reshape(-1, 8)
         head += marks + coded(reals[:, NARROW].tobytes()) + short
         body = b"".join([head, bytes(-len(head) % 8), long, reals[:, :NARROW].tobytes()])
         return body + bytes(-len(body) % 8)
-
-
-def _runs(lines: list[int]) -> list[slice]:
-    """Return lines as few slices, one after the other.
-
-    >>> _runs([7, 8, 9, 3])
-    [slice(7, 10, None), slice(3, 4, None)]
-    """
-    runs: list[slice] = []
-    for line in lines:
-        if runs and runs[-1].stop == line:
-            runs[-1] = slice(runs[-1].start, line + 1)
-        else:
-            runs.append(slice(line, line + 1))
-    return runs
-
-
-def _inverses(body: Body, spots: list[int]) -> Iterator[tuple[Any, ...]]:
-    """Yield what gets sums, the fresh last one, the fresh inverse, and the lines of that."""
-    sums, lines = body.sums.reshape(-1, 3).tolist(), body.inverse.reshape(-1, 3).tolist()
-    for added, told, (last, fresh) in zip(sums, lines, body.fresh_inverses, strict=True):
-        yield itemgetter(*(spots[k] for k in added)), last, fresh, told
 
 
 def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
@@ -232,23 +246,23 @@ def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
 
 def _shortened(words: Iterable[tuple[int, bool]]) -> tuple[bytes, bytes, bytes]:
     """Return which of some whole words are long, a bit each, the short ones and the long ones."""
-    short, long, marks = list[int](), list[int](), 0
-    for word, tally in words:
-        # As :func:`calibrant.kernels.bodies.is_short` says.
-        if tally:
-            if word < MANY and word & TAIL < FEW:
-                short.append(word >> 23 & -FEW | word & TAIL)
-                continue
-        elif -SHORT <= word < SHORT:
-            short.append(word)
-            continue
-        marks += 1 << len(short) + len(long)
-        long.append(word)
-    size = len(short) + len(long)
-    # The first bit is the highest one.
-    told = int(f"{marks:0{size}b}"[::-1] or "0", 2) << -size % 8
+    told = list(words)
+    # As :func:`calibrant.kernels.bodies.is_short` says.
+    short = [
+        (None if word & LARGE else word >> 23 | word & LOWER)
+        if tally
+        else (word if -SHORT <= word < SHORT else None)
+        for word, tally in told
+    ]
+    size, long, marks = len(told), list[int](), 0
+    for _ in range(short.count(None)):
+        place = short.index(None)
+        # The first bit is the highest one, and those before it that are long are gone.
+        marks |= 1 << size - 1 - place - len(long)
+        long.append(told[place + len(long)][0])
+        del short[place]
     return (
-        told.to_bytes(-(-size // 8), "big"),
+        (marks << -size % 8).to_bytes(-(-size // 8), "big"),
         pack(f"<{len(short)}h", *short),
         pack(f"<{len(long)}q", *long),
     )

@@ -29,7 +29,7 @@ from calibrant.kernels.compile import available, compiled
 from calibrant.kernels.rounds import Program, assemble
 from calibrant.kernels.tables import seat_rows
 from calibrant.recalibrate.body import Body
-from calibrant.recalibrate.body_lists import Lists
+from calibrant.recalibrate.body_lists import Lists, suits
 from calibrant.recalibrate.secret import COIN_CODES, OLD, SAFE, block_key, told_fingerprint
 from calibrant.registry import calibrators
 from calibrant.transforms import Transform
@@ -248,8 +248,8 @@ class Spec:
 
     @functools.cached_property
     def lists(self) -> Lists | None:
-        """How single rows are stored by plain Python, where each cell is a word."""
-        return None if self.body.cells else Lists(self.body)
+        """How single rows are stored by plain Python, where this is as simple as it expects."""
+        return Lists(self.body) if suits(self.body) else None
 
     @functools.cached_property
     def shapes(self) -> dict[tuple[str, int, str | None, int], tuple[bytes, Any]]:
