@@ -31,6 +31,7 @@ do states of one spec that are read, of which each may play few rounds."""
 class Known(NamedTuple):
     """What follows from the text of a shape."""
 
+    begin: bytes
     kind: str
     spec: Spec
     max_open: int
@@ -40,6 +41,8 @@ class Known(NamedTuple):
 
 _known: dict[bytes, Known] = {}
 """By all that stands before the lengths of arrays."""
+_latest: dict[str, Known] = {}
+"""Of each kind the one that was read last: to compare a text is quicker than to look it up."""
 
 
 def remember(document: Document, spec: Spec, max_open: int, version: int) -> None:
@@ -52,15 +55,18 @@ def remember(document: Document, spec: Spec, max_open: int, version: int) -> Non
         _known.clear()
     begin, digest = begun(document.shape)
     told = document.settings["secret_from"]
-    _known[begin] = Known(document.kind, spec, max_open, told, digest)
+    _known[begin] = Known(begin, document.kind, spec, max_open, told, digest)
 
 
 def read(kind: str, data: bytes) -> tuple[Spec, Secret, int, Arena] | None:
     """Return spec, secret, cap on open tickets and row of a state; None if it is unusual."""
-    end = START + int.from_bytes(data[len(MAGIC) : START], "little")
-    known = _known.get(data[:end])
-    if known is None or known.kind != kind:
-        return None
+    known = _latest.get(kind)
+    if known is None or not data.startswith(known.begin):
+        known = _known.get(data[: START + int.from_bytes(data[len(MAGIC) : START], "little")])
+        if known is None or known.kind != kind:
+            return None
+        _latest[kind] = known
+    end = len(known.begin)
     size, start = int.from_bytes(data[end : end + 4], "little"), end + LENGTHS
     if data[end + 4 : start] != NO_TICKETS or len(data) != start + 8 * size + DIGEST:
         return None

@@ -11,19 +11,28 @@ from array import array
 from collections.abc import Iterable
 from itertools import compress
 from operator import itemgetter
-from struct import Struct, error, pack, unpack_from
+from struct import Struct, error, unpack_from
 from typing import Any, Final
 
 import numpy as np
 
-from calibrant.core.arrays import Mask
+from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels.bodies import MANY, NARROW, SHORT
 from calibrant.kernels.layout import ISSUED, ONE, ROUNDS
 from calibrant.kernels.transforms.platt import inverse
-from calibrant.recalibrate.body import FOURS, LOWER, USUAL, Body, coded
+from calibrant.recalibrate.body import FOURS, LOWER, Body, coded
 
 LARGE: Final = ~(MANY - ONE | LOWER)
 """Bits of a tally that two bytes have no room for."""
+NUMBER: Final = [[SHORT], [-2 * SHORT]]
+"""What a number that two bytes hold leaves of these bits, after this has been added."""
+BYTE: Final = np.uint64(8)
+ABOVE: Final = np.uint64(56)
+"""Bits of a real below its upper byte."""
+TOPS: Final = np.array([list(four) for four in FOURS], np.uint64) << ABOVE
+"""The upper bytes for which a byte stands, each in its place in a word."""
+COMMON: Final = bytes(code for code, four in enumerate(FOURS) if 0 not in four)
+"""The bytes that stand for four of the usual ones."""
 MINUS: Final = 0x80
 """The upper byte of a zero with a sign, which comparing numbers does not tell from zero."""
 
@@ -60,13 +69,16 @@ class Lists:
         layout, wholes = body.layout, body.wholes
         self._row, self._size, self._wholes = layout.row, len(body.places), wholes
         self._bytes, self._fresh = -(-self._size // 8), layout.shortened(layout.alone_list)
-        self._tally: list[bool] = body.tally[:wholes].tolist()
+        tally = body.tally[:wholes]
+        # How a tally is shortened, and which bits of it two bytes have no room for; and a number.
+        moved, left = np.where(tally, [[23], [LOWER]], 0), np.where(tally, [[0], [LARGE]], NUMBER)
+        self._shorter = *moved, *left
         places = body.places.tolist() + [ratio[0] for ratio in layout.ratios]
         self._clocks = [layout.row + place for place in places[body.clocks]]
         ends = [end[body.places] for end in (layout.low, layout.high)]
         spots = [layout.row + place for place in places[:wholes]]
         limits = (end[:wholes].tolist() for end in ends)
-        self._lines = list(zip(spots, *limits, self._tally, strict=True))
+        self._lines = list(zip(spots, *limits, tally.tolist(), strict=True))
         self._low, self._high = (end[wholes:].view(np.float64) for end in ends)
         inverses = body.fresh[body.inverse]
         fresh = np.concatenate([body.fresh, layout.fresh[places[self._size :]], inverses])
@@ -83,7 +95,8 @@ class Lists:
         self._sums = body.sums.reshape(-1, 3) - wholes
         index = {place: k - wholes for k, place in enumerate(places)}
         told = [(index[b], index[a], layout.fresh[b], plus) for _, a, b, _, plus in layout.ratios]
-        below, above, first, plus = zip(*told, strict=True) if told else ((),) * 4
+        columns: Any = zip(*told, strict=True) if told else ((),) * 4
+        below, above, first, plus = columns
         self._ratios = np.array([below, above], np.int64)
         self._plus, self._first = np.array(plus), np.array(first, np.int64).view(np.float64)
         self._find_runs(body, places)
@@ -135,7 +148,7 @@ class Lists:
         count, left = flags.count(1, 0, wholes), flags.count(1, wholes)
         start = self._bytes + -(-count // 8)
         long = int.from_bytes(told[self._bytes : start], "big")
-        tops, end = _tops(told, start, left)
+        tops, end = _tops(told, start, left) if left else (BYTE, start)
         longs = long.bit_count()
         shorts = count - longs
         first = -(-(end + 2 * shorts) // 8) * 8
@@ -156,8 +169,9 @@ class Lists:
             words[spot] = value
         self._place(words, lines, unpack_from(f"<{shorts}h", told, end))
         if left:
-            lower = np.frombuffer(told, np.uint8, NARROW * left, rest).reshape(left, NARROW)
-            self._add_reals(words, lower, tops, bits[wholes : self._size].view(bool))
+            # A byte that is not theirs stands before the seven lower ones of each.
+            reals: Any = np.ndarray(left, "<u8", told, rest - 1, NARROW) >> BYTE | tops
+            self._add_reals(words, reals.view(np.float64), bits[wholes : self._size].view(bool))
         elif self._runs.size:
             words[-1] = words[-1][:]
         return words
@@ -175,13 +189,11 @@ class Lists:
         if made != issued or words[row + ROUNDS] > issued:
             raise Unusual
 
-    def _add_reals(self, words: list[Any], lower: Any, tops: bytes, changed: Mask) -> None:
+    def _add_reals(self, words: list[Any], reals: Reals, changed: Mask) -> None:
         """Write reals, of which some are told, if they are between their limits."""
-        boxes = np.empty((len(lower), 8), np.uint8)
-        boxes[:, :NARROW], boxes[:, NARROW] = lower, np.frombuffer(tops, np.uint8)
         every, size = self._reals.copy(), len(changed)
         told = every[:size]
-        told[changed] = boxes.reshape(-1).view(np.float64)
+        told[changed] = reals
         if self._inverses:
             every[self._inverted :] = self._inverted_sums(every.take(self._sums).tolist())
         every.take(np.where(changed, self._lone, self._same), None, told, "clip")
@@ -219,50 +231,31 @@ class Lists:
         told = every.take(self._told)
         changed = told != every.take(self._base)
         head = np.packbits(changed).tobytes()
-        flags = changed[:wholes].tolist()
-        marks, short, long = _shortened(compress(zip(values, self._tally, strict=False), flags))
+        which, whole = changed[:wholes], told[:wholes]
+        # As :func:`calibrant.kernels.bodies.is_short` says.
+        shift, lower, offset, large = self._shorter
+        long = (whole + offset & large).astype(bool)
+        short = (whole >> shift | whole & lower)[which > long].astype("<i2")
         reals = told[wholes:][changed[wholes:]].view(np.uint8).reshape(-1, 8)
-        head += marks + coded(reals[:, NARROW].tobytes()) + short
-        body = b"".join([head, bytes(-len(head) % 8), long, reals[:, :NARROW].tobytes()])
+        head += np.packbits(long[which]).tobytes() + coded(reals[:, NARROW].tobytes())
+        head += short.tobytes()
+        rest = whole[which & long].tobytes(), reals[:, :NARROW].tobytes()
+        body = b"".join([head, bytes(-len(head) % 8), *rest])
         return body + bytes(-len(body) % 8)
 
 
-def _tops(told: bytes, start: int, count: int) -> tuple[bytes, int]:
-    """Return the upper bytes of that many reals, and where what is told of them ends."""
+def _tops(told: bytes, start: int, count: int) -> tuple[Any, int]:
+    """Return the upper bytes of that many reals, each in its place in a word, and their end."""
     end = start - (-count // 4)
-    tops = b"".join([FOURS[code] for code in told[start:end]])
-    if tops[count:].strip(USUAL[:1]):
+    codes = told[start:end]
+    if len(codes) != end - start or (codes and codes[-1] & ((1 << 2 * (-count % 4)) - 1)):
         raise Unusual
-    others = tops.count(0)
-    if others:
-        last = end + others
-        if MINUS in told[end:last]:
+    tops = TOPS.take(np.frombuffer(codes, np.uint8), 0).reshape(-1)[:count]
+    if codes.translate(None, COMMON):
+        other = (tops == 0).nonzero()[0]
+        start, end = end, end + len(other)
+        if MINUS in told[start:end]:
             raise Unusual
-        pieces = tops.split(b"\0")
-        tops = b"".join([part + told[k : k + 1] for k, part in enumerate(pieces, end)][:-1])
-        tops, end = tops + pieces[-1], last
-    return tops[:count], end
-
-
-def _shortened(words: Iterable[tuple[int, bool]]) -> tuple[bytes, bytes, bytes]:
-    """Return which of some whole words are long, a bit each, the short ones and the long ones."""
-    told = list(words)
-    # As :func:`calibrant.kernels.bodies.is_short` says.
-    short = [
-        (None if word & LARGE else word >> 23 | word & LOWER)
-        if tally
-        else (word if -SHORT <= word < SHORT else None)
-        for word, tally in told
-    ]
-    size, long, marks = len(told), list[int](), 0
-    for _ in range(short.count(None)):
-        place = short.index(None)
-        # The first bit is the highest one, and those before it that are long are gone.
-        marks |= 1 << size - 1 - place - len(long)
-        long.append(told[place + len(long)][0])
-        del short[place]
-    return (
-        (marks << -size % 8).to_bytes(-(-size // 8), "big"),
-        pack(f"<{len(short)}h", *short),
-        pack(f"<{len(long)}q", *long),
-    )
+        tops[other] = np.frombuffer(told, np.uint8, len(other), start)
+        tops[other] <<= ABOVE
+    return tops, end

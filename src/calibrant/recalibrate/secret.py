@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import secrets
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ GIVEN: Final = "given"
 ORIGINS: Final = (SYSTEM, SEED, GIVEN, None)
 LEAST: Final = 16
 """Bytes of a secret that is given, at least."""
+LATEST: Final = 256
+"""What follows from the latest secrets is remembered: a service reads a stream again and again."""
 MANY: Final = 256
 """More secrets than these are made by machine code if there is a compiler."""
 END: Final = ord("\n")
@@ -225,6 +228,7 @@ def part_of(secret: bytes, number: int) -> Secret:
     return secret_of(int.from_bytes(secret, "little", signed=True), number)
 
 
+@functools.lru_cache(LATEST)
 def block_key(secret: bytes, block: int, how: str = SAFE) -> int:
     """Return 63 bits that tell a block's coins from all others.
 
@@ -303,6 +307,7 @@ def fingerprint(secret: bytes, *shape: object) -> str:
     return told_fingerprint(secret, repr(shape).encode())
 
 
+@functools.lru_cache(LATEST)
 def told_fingerprint(secret: bytes, shape: bytes) -> str:
     """Return the same for a shape whose text is known."""
     hashed = hashlib.blake2b(secret, digest_size=8, person=b"ticket")
