@@ -221,6 +221,17 @@ def test_an_inverse_that_does_not_follow_is_told(other: float) -> None:
     assert model.spec.lists.packed(again) == body
 
 
+def test_streams_before_their_first_round_are_read_into_words_of_their_own() -> None:
+    for kind in ("default", "no hats"):
+        model = played(kind, 0)
+        lists, told = model.spec.lists, model.spec.body.packed(model._arena.row()).tobytes()
+        one, other = (lists.read(told) for _ in range(2))
+        assert one == other
+        if kind == "default":
+            one[-1][0] = 0.5
+            assert other[-1][0] == lists.read(told)[-1][0] == 0.0
+
+
 def test_rows_whose_words_follow_in_other_ways_are_left_to_arrays() -> None:
     spec = played("default", 0).spec
     layout, head = spec.layout, len(spec.rule.kernels.head)

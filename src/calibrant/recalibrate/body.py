@@ -402,7 +402,7 @@ def _unfolded(short: int, tally: bool) -> int:
     return (short >> 8) * word.ONE + (short & LOWER) if tally else short
 
 
-def coded(tops: bytes) -> bytes:
+def coded(tops: bytes | bytearray) -> bytes:
     """Return what stands for upper bytes, two bits each, and those that are none of the usual."""
     code = int(tops.translate(DIGITS) or b"0", 4) << 2 * (-len(tops) % 4)
     return code.to_bytes(-(-len(tops) // 4), "big") + tops.translate(None, USUAL)

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from calibrant.core.arrays import Mask, Reals
+from calibrant.calibrators.layout import Layout
+from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.kernels.bodies import MANY, NARROW, SHORT
 from calibrant.kernels.layout import ISSUED, ONE, ROUNDS
 from calibrant.kernels.transforms.platt import inverse
@@ -51,11 +52,17 @@ def suits(body: Body) -> bool:
     following = [*body.later.tolist(), *body.inverse.tolist()]
     others = {*body.earlier.tolist(), *body.sums.tolist()}
     once = len(others.union(following)) == len(others) + len(following)
+    once &= not body.cells and min(others, default=body.wholes) >= body.wholes
+    _, above, below, times, plus = _ratios(layout)
     # So nothing is divided by zero.
-    return (once and not body.cells and min(others, default=body.wholes) >= body.wholes) and all(
-        layout.real[[above, below]].all() and layout.low[below] >= 0 and times == 1.0 <= plus
-        for _, above, below, times, plus in layout.ratios
-    )
+    least = (layout.low[below] >= 0) & (times == 1.0) & (plus >= 1.0)
+    return once and bool((layout.real[above] & layout.real[below] & least).all())
+
+
+def _ratios(layout: Layout) -> Any:
+    """Return the columns of ratios."""
+    columns = np.array(layout.ratios).reshape(-1, 5).T
+    return *columns[:3].astype(np.int64), *columns[3:]
 
 
 class Lists:
@@ -73,15 +80,17 @@ class Lists:
         # How a tally is shortened, and which bits of it two bytes have no room for; and a number.
         moved, left = np.where(tally, [[23], [LOWER]], 0), np.where(tally, [[0], [LARGE]], NUMBER)
         self._shorter = *moved, *left
-        places = body.places.tolist() + [ratio[0] for ratio in layout.ratios]
-        self._clocks = [layout.row + place for place in places[body.clocks]]
+        ratios, above, below, _, self._plus = _ratios(layout)
+        places = np.concatenate([body.places, ratios])
+        line = np.zeros(len(layout.fresh), np.int64)
+        line[places] = np.arange(len(places))
+        spots = (body.places[:wholes] + layout.row).tolist()
+        self._clocks = spots[body.clocks]
         ends = [end[body.places] for end in (layout.low, layout.high)]
-        spots = [layout.row + place for place in places[:wholes]]
         limits = (end[:wholes].tolist() for end in ends)
         self._lines = list(zip(spots, *limits, tally.tolist(), strict=True))
         self._low, self._high = (end[wholes:].view(np.float64) for end in ends)
-        inverses = body.fresh[body.inverse]
-        fresh = np.concatenate([body.fresh, layout.fresh[places[self._size :]], inverses])
+        fresh = np.concatenate([layout.fresh[places], body.fresh[body.inverse]])
         self._reals = fresh[wholes:].view(np.float64)
         reals = self._reals[: len(self._low)]
         # What is outside its limits from the beginning is left to others.
@@ -92,46 +101,42 @@ class Lists:
         self._same = self._lone.copy()
         self._same[body.later - wholes] = body.earlier - wholes
         self._same[body.inverse - wholes] = self._inverted + np.arange(len(body.inverse))
-        self._sums = body.sums.reshape(-1, 3) - wholes
-        index = {place: k - wholes for k, place in enumerate(places)}
-        told = [(index[b], index[a], layout.fresh[b], plus) for _, a, b, _, plus in layout.ratios]
-        columns: Any = zip(*told, strict=True) if told else ((),) * 4
-        below, above, first, plus = columns
-        self._ratios = np.array([below, above], np.int64)
-        self._plus, self._first = np.array(plus), np.array(first, np.int64).view(np.float64)
-        self._find_runs(body, places)
+        self._sums, self._inverses = body.sums.reshape(-1, 3) - wholes, body.fresh_inverses
+        self._ratios = line[np.stack([below, above])] - wholes
+        self._first = layout.fresh[below].view(np.float64)
+        self._find_runs(body, places, line)
 
-    def _find_runs(self, body: Body, places: list[int]) -> None:
+    def _find_runs(self, body: Body, places: Words, line: Words) -> None:
         """Find where in a list, and in the array behind it, words are; and where in what is told.
 
         What is told is made of whole words, reals, those apart, fresh words and inverses.
         """
         layout, size, wholes = body.layout, self._size, self._wholes
-        marks = layout.shortened([-1.0 - k for k in range(len(layout.alone))])
-        apart = [-1 - int(mark) - layout.row for mark in marks.pop()] if layout.apart else []
-        spots = {-1 - int(mark): spot for spot, mark in enumerate(marks) if mark < 0}
-        line = {place: k for k, place in enumerate(places)}
-        self._runs = np.array([line[place] - wholes for place in apart], np.int64)
-        listed = [place for place in places if place + layout.row in spots]
-        self._spots = [spots[place + layout.row] for place in listed[wholes:]]
-        self._plain = np.array([line[place] - wholes for place in listed[wholes:]], np.int64)
-        self._begun = self._reals.take(self._plain).view(np.int64)
-        told = [place for place in listed if line[place] < size]
-        self._values = itemgetter(*(spots[place + layout.row] for place in told))
-        self._form = Struct(f"={wholes}q{len(told) - wholes}d")
-        where = {place: k for k, place in enumerate(told + apart)}
-        self._told = np.array([where[place] for place in places[:size]])
-        self._base = np.arange(size) + len(where)
-        self._base[body.later] = self._told[body.earlier]
-        self._base[body.inverse] = len(where) + size + np.arange(len(body.inverse))
-        self._room, self._made = body.fresh.tobytes(), Struct(f"={len(body.inverse)}d")
-        sums = (
-            itemgetter(*(spots[places[k] + layout.row] for k in added))
-            for added in body.sums.reshape(-1, 3).tolist()
+        marks = layout.shortened((-1.0 - np.arange(len(layout.alone))).tolist())
+        apart = (
+            -1 - np.array(marks.pop()).astype(np.int64) - layout.row if layout.apart else places[:0]
         )
-        self._inverses = [
-            (get, *firsts) for get, firsts in zip(sums, body.fresh_inverses, strict=True)
-        ]
+        told = np.array(marks)
+        spot, listed = np.zeros(len(layout.alone), np.int64), (told < 0).nonzero()[0]
+        spot[-1 - told[listed].astype(np.int64)] = listed
+        # Where a line is in a list, unless that is in the array.
+        spots = spot[places + layout.row]
+        lines = spots.nonzero()[0]
+        self._runs, self._plain = line[apart] - wholes, lines[wholes:] - wholes
+        self._spots = spots[lines[wholes:]].tolist()
+        self._begun = self._reals.take(self._plain).view(np.int64)
+        lines = lines[lines < size]
+        self._values = itemgetter(*spots[lines].tolist())
+        self._form = Struct(f"={wholes}q{len(lines) - wholes}d")
+        where, end = np.zeros(len(places), np.int64), len(lines) + len(apart)
+        where[np.concatenate([lines, line[apart]])] = np.arange(end)
+        self._told = where[:size]
+        self._base = np.arange(size) + end
+        self._base[body.later] = self._told[body.earlier]
+        self._base[body.inverse] = end + size + np.arange(len(body.inverse))
+        self._room, self._made = body.fresh.tobytes(), Struct(f"={len(body.inverse)}d")
+        sums = spots[body.sums].reshape(-1, 3).tolist()
+        self._added = [itemgetter(*three) for three in sums]
 
     # ----------------------------------------------------------------- reading
 
@@ -170,7 +175,7 @@ class Lists:
         self._place(words, lines, unpack_from(f"<{shorts}h", told, end))
         if left:
             # A byte that is not theirs stands before the seven lower ones of each.
-            reals: Any = np.ndarray(left, "<u8", told, rest - 1, NARROW) >> BYTE | tops
+            reals: Any = np.ndarray(left, np.uint64, told, rest - 1, NARROW) >> BYTE | tops
             self._add_reals(words, reals.view(np.float64), bits[wholes : self._size].view(bool))
         elif self._runs.size:
             words[-1] = words[-1][:]
@@ -214,7 +219,7 @@ class Lists:
     def _inverted_sums(self, sums: Iterable[Any]) -> list[float]:
         """Return inverses of sums."""
         made: list[float] = []
-        for (_, last, fresh), (a, b, c) in zip(self._inverses, sums, strict=True):
+        for (last, fresh), (a, b, c) in zip(self._inverses, sums, strict=True):
             # As long as the last sum is fresh, so is the inverse.
             made += fresh if c == last else inverse(a, b, c)
         return made
@@ -224,7 +229,7 @@ class Lists:
     def packed(self, words: list[Any]) -> bytes:
         """Return the body of a row that is given with the shared part."""
         wholes, values = self._wholes, self._values(words)
-        made = self._inverted_sums([sums(words) for sums, *_ in self._inverses])
+        made = self._inverted_sums([sums(words) for sums in self._added])
         apart = words[-1] if self._runs.size else b""
         room = self._form.pack(*values), apart, self._room, self._made.pack(*made)
         every = np.frombuffer(b"".join(room), np.int64)
@@ -235,12 +240,12 @@ class Lists:
         # As :func:`calibrant.kernels.bodies.is_short` says.
         shift, lower, offset, large = self._shorter
         long = (whole + offset & large).astype(bool)
-        short = (whole >> shift | whole & lower)[which > long].astype("<i2")
-        reals = told[wholes:][changed[wholes:]].view(np.uint8).reshape(-1, 8)
-        head += np.packbits(long[which]).tobytes() + coded(reals[:, NARROW].tobytes())
-        head += short.tobytes()
-        rest = whole[which & long].tobytes(), reals[:, :NARROW].tobytes()
-        body = b"".join([head, bytes(-len(head) % 8), *rest])
+        short = (whole >> shift | whole & lower)[which > long].astype(np.int16)
+        reals = bytearray(told[wholes:][changed[wholes:]].tobytes())
+        tops = coded(reals[NARROW::8])
+        del reals[NARROW::8]
+        head = b"".join((head, np.packbits(long[which]).tobytes(), tops, short.tobytes()))
+        body = b"".join((head, bytes(-len(head) % 8), whole[which & long].tobytes(), reals))
         return body + bytes(-len(body) % 8)
 
 
