@@ -1,8 +1,8 @@
 """Bodies of single rows read into lists, and written from them, as plain steps work on these.
 
 The format is that of :class:`calibrant.recalibrate.body.Body`, which does the same with arrays, and
-is asked wherever something is unusual.  A row has few words, and a call of NumPy takes as long as
-plain Python takes for ten of them.
+is asked wherever something is unusual.  A call of NumPy takes as long as plain Python takes for ten
+words: the few whole ones are read without, and reals, which are many, with as few as can be.
 """
 
 from __future__ import annotations
