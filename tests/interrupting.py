@@ -5,10 +5,11 @@ These places are where a function begins, after a call and where a loop goes rou
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,31 @@ def after_call(code: Any) -> frozenset[int]:
     return frozenset(found)
 
 
+def start(trace: Callable[..., Any]) -> None:
+    """Trace from here on, by instruction where the trace asks for it."""
+    # Python 3.12 looks for instructions from here on only if some frame had asked for them.
+    sys._getframe().f_trace_opcodes = True
+    sys.settrace(trace)
+
+
+@contextlib.contextmanager
+def tracing(trace: Callable[..., Any]) -> Iterator[None]:
+    """Trace what runs inside, and afterwards what was traced before."""
+    kept = sys.gettrace()
+    start(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(kept)
+
+
+def by_instruction(frame: Any, trace: Callable[..., Any]) -> None:
+    """Tell ``trace`` of every instruction of a frame, and of no line."""
+    # Python 3.13 tells of the first frame of a function only if the trace is known by now.
+    frame.f_trace = trace
+    frame.f_trace_opcodes, frame.f_trace_lines = True, False
+
+
 class Interrupting:
     """A trace that stops the program at one of the places where an interrupt can come."""
 
@@ -57,7 +83,7 @@ class Interrupting:
         # another one comes out of the call that consumes it, which is a place of its own.
         if frame.f_code.co_name == "<genexpr>":
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        by_instruction(frame, self)
         if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
             self.pass_by()
         return self
@@ -70,14 +96,12 @@ class Interrupting:
 
 def interrupted(call: Callable[[], object], at: int, apart: str = "nothing") -> tuple[bool, int]:
     """Say whether a call was interrupted at that place, and how many places it passed."""
-    trace, kept = Interrupting(at, apart), sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    except Stop:
-        return True, trace.seen
-    finally:
-        sys.settrace(kept)
+    trace = Interrupting(at, apart)
+    with tracing(trace):
+        try:
+            call()
+        except Stop:
+            return True, trace.seen
     return False, trace.seen
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 import struct
-import sys
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from types import FrameType
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from interrupting import by_instruction, tracing
 
 from calibrant.core import desk as module
 from calibrant.core import region as module_of_regions
@@ -580,21 +580,18 @@ def interrupted(work: Callable[[], Any], after: int) -> bool:
         nonlocal left
         if frame.f_code.co_filename != module.__file__:
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        by_instruction(frame, trace)
         if event == "opcode":
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt
         return trace
 
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
+    with tracing(trace):
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
     return False
 
 

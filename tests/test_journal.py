@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupting import Interrupting, Stop, after_call
+from interrupting import Interrupting, Stop, after_call, by_instruction, start
 
 from calibrant import Calibrant, Journal, Recalibrator, Table, load
 from calibrant.classes import ClassCalibrant
@@ -246,7 +246,7 @@ def test_logs_with_such_zeros_and_names_of_earlier_releases_can_be_read(
         journal.observe(np.str_("numpy"), 1, time=2.0)
         state = journal.state()
     monkeypatch.undo()
-    with sqlite3.connect(file) as base:
+    with contextlib.closing(sqlite3.connect(file)) as base, base:
         zeros = base.execute("select x, time from event").fetchall()
     assert [math.copysign(1.0, x) for x, _ in zeros] == [1.0] * 16, (
         "SQLite keeps signs of zeros now"
@@ -671,7 +671,7 @@ def test_snapshots_change_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -
         with Journal(file) as other:
             assert other.state() == table
         assert journal.verify() == 95
-    with sqlite3.connect(file) as held:
+    with contextlib.closing(sqlite3.connect(file)) as held, held:
         assert held.execute("select count(*) from snapshot where stream = 1").fetchone() == (2,)
     held.close()
 
@@ -755,7 +755,7 @@ def test_another_file_is_refused(file: Path) -> None:
     with pytest.raises(CorruptState, match="must be a whole journal"):
         Journal(file, pattern())
     file.unlink()
-    with sqlite3.connect(file) as held:
+    with contextlib.closing(sqlite3.connect(file)) as held, held:
         held.execute("create table a (b)")
     held.close()
     with pytest.raises(CorruptState, match="got another database"):
@@ -812,7 +812,7 @@ class Between(Interrupting):
     def __call__(self, frame: Any, event: str, told: object) -> object:
         if frame.f_code.co_filename not in (contextlib.__file__, sqlite.__file__):
             return None
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        by_instruction(frame, self)
         if event == "call" or (event == "opcode" and frame.f_lasti in after_call(frame.f_code)):
             self.pass_by()
         return self
@@ -823,7 +823,7 @@ def test_an_interrupted_call_lets_go_of_the_log_while_its_error_is_handled(file:
     with Journal(file, pattern(seed=1)) as journal, Journal(file, pattern(seed=1)) as beside:
         while stopped:
             stopped, at = False, at + 1
-            sys.settrace(Between(at))
+            start(Between(at))
             try:
                 journal.forecast("a", 0.3, id=f"{at}")
             except Stop:

@@ -67,7 +67,9 @@ def test_whoever_imports_experts_is_told_once_and_in_their_own_line(line: str) -
     code = f"pass\n{line}\nfrom calibrant.experts import Rule\nimport calibrant.experts.swap\n"
     command = [sys.executable, "-c", code]
     ran = subprocess.run(command, capture_output=True, check=True, text=True)
-    assert ran.stderr.splitlines() == [f"<string>:2: DeprecationWarning: {TOLD}"]
+    # Python 3.13 quotes the line behind the warning.
+    told = [each for each in ran.stderr.splitlines() if each != f"  {line}"]
+    assert told == [f"<string>:2: DeprecationWarning: {TOLD}"]
 
 
 def test_a_file_that_experts_never_had_is_not_found() -> None:

@@ -367,7 +367,7 @@ def test_times_may_be_dates(unit: str) -> None:
     start = np.datetime64("2024-02-29T12:00:00", unit)
     times = start + np.arange(5) * np.timedelta64(1, "s")
     known = times + np.array([0, 3, 1, 0, 0], "m8[s]")
-    known[3] = np.datetime64("NaT")
+    known[3] = np.datetime64("NaT", unit)
     one, other = make("foster_hart"), make("foster_hart")
     raw, outcomes = players.stream(5, 13)
     run = one.replay(raw, outcomes, available=known, time=times)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_log_is_verified_copied_and_restored(file: str, tmp_path: Path, capsys
 
 def test_a_damaged_log_is_named_and_not_restored(file: str, tmp_path: Path, capsys: Heard) -> None:
     filled(Path(file))
-    with sqlite3.connect(file) as held:
+    with closing(sqlite3.connect(file)) as held, held:
         held.execute("update event set x = 0.99 where seq = 1")
     held.close()
     assert run(["verify", file]) == ExitCode.STATE

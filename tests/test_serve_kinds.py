@@ -7,6 +7,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def test_machine_code_takes_over_from_a_stream_that_is_slow_without(
     assert calibrant.load(state) == lone
     # So it does where many events are played again.
     monkeypatch.setattr("calibrant.journal.again.LONG", 10)
-    with sqlite3.connect(file) as held:
+    with closing(sqlite3.connect(file)) as held, held:
         held.execute("delete from snapshot")
     held.close()
     with served(file) as client:
@@ -247,7 +248,7 @@ def test_a_restart_and_a_log_without_snapshots_change_nothing(
         before = seen(client, at)
     for drop in (False, True):
         if drop:
-            with sqlite3.connect(file) as held:
+            with closing(sqlite3.connect(file)) as held, held:
                 assert held.execute("delete from snapshot").rowcount
             held.close()
         with served(file) as client:
@@ -614,7 +615,7 @@ def test_a_journal_of_a_service_with_hidden_draws_is_played_as_it_was(file: Path
     salts = {one["revealed"]["salt"] for one in shown}
     assert len(salts) == 80
     copied = shutil.copy(file, file.with_name("copy.db"))
-    with sqlite3.connect(copied) as held:
+    with closing(sqlite3.connect(copied)) as held, held:
         held.execute("delete from snapshot")
     held.close()
     with served(Path(copied)) as client:

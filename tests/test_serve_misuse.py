@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def test_outcomes_that_came_early_outlive_a_state_that_is_handed_over(file: Path
         other.observe("later", 1)
         assert calibrant.load(client.get(f"{at}/state").content) == other
         assert client.get(f"{at}/curve").json()["rounds"] == 2
-    with sqlite3.connect(file) as held:
+    with closing(sqlite3.connect(file)) as held, held:
         held.execute("delete from snapshot")
     held.close()
     with served(file) as client:
@@ -184,7 +185,7 @@ def test_times_beyond_all_ages_spoil_nothing(file: Path) -> None:
         assert client.get(f"{at}/report").json()["n_rounds"] == 2
         seen = client.get(f"{at}/report").content
         assert client.get("/live/streams/s").status_code == 200
-    with sqlite3.connect(file) as held:
+    with closing(sqlite3.connect(file)) as held, held:
         # The last place is that of a snapshot, which could be made.
         assert held.execute("select max(seq) from snapshot where stream = 1").fetchone() == (4,)
     held.close()

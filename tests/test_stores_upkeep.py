@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +114,7 @@ def test_old_tables_become_what_new_ones_are(version: str, golden: Any, opened: 
 
 def test_a_step_that_fails_leaves_the_tables_as_they_were(tmp_path: Path, capsys: Heard) -> None:
     file = str(shutil.copy(PLACE / "v1.db", tmp_path / "streams.db"))
-    with sqlite3.connect(file) as held:
+    with closing(sqlite3.connect(file)) as held, held:
         held.execute("create table moment (a)")
     held.close()
     assert run(["migrate", file]) != ExitCode.OK

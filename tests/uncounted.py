@@ -21,6 +21,7 @@ import sqlite3
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def costs(place: Path) -> Counter[str]:
 def arcs(data: Path) -> dict[str, set[tuple[int, int, int]]]:
     """Return the arcs that each test runs; those run while nothing is tested have no name."""
     found = defaultdict[str, set[tuple[int, int, int]]](set)
-    with sqlite3.connect(data) as base:
+    with closing(sqlite3.connect(data)) as base, base:
         names = {}
         for number, context in base.execute("select id, context from context"):
             node, _, phase = context.rpartition("|")

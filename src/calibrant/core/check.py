@@ -85,14 +85,19 @@ def moment(value: Any, name: str = "time") -> float:
     return real(value, name, rule=rule)
 
 
+_NEAR: Final = 2**63 // 10**9 - 1
+"""Seconds around 1970 in which nanoseconds can be counted."""
+
+
 def seconds(dates: Any) -> Reals:
     """Return dates in seconds since 1970, and not a number for each that is not a time.
 
     Nanoseconds count from 1678 to 2262, whole seconds before and after.
     """
-    fine, whole = dates.astype("M8[ns]"), dates.astype("M8[s]")
-    near = fine.astype("M8[s]") == whole
-    told = np.where(near, fine.astype(np.int64) / 1e9, whole.astype(np.int64))
+    whole = dates.astype("M8[s]").astype(np.int64)
+    near = np.abs(whole) <= _NEAR
+    fine = np.where(near, dates, np.datetime64(0, "s")).astype("M8[ns]").astype(np.int64)
+    told = np.where(near, fine / 1e9, whole)
     return np.where(np.isnat(dates), np.nan, told)
 
 

@@ -35,7 +35,7 @@ def alleles_of(values: ArrayLike, name: str) -> Alleles:
         check.refuse_first(row > 2, row, name, RULE)
     if row.dtype.kind == "f":
         check.refuse_first((row >= 0) & (row != np.floor(row)), row, name, RULE)
-    return row if row.dtype == np.int8 else np.where(row < 0, -1, row).astype(np.int8)
+    return row if row.dtype == np.int8 else np.where(row < 0, np.int8(-1), row).astype(np.int8)
 
 
 MANY: Final = 20_000
