@@ -21,7 +21,7 @@ from calibrant.kernels.compile import available
 
 __all__ = ["run"]
 
-RULES = ("foster_hart", "regret_matching", "blackwell")
+RULES = ("foster_hart", "regret_matching", "blackwell", "anchored", "growing")
 DEFAULT = RULES[0]
 FAST_BARS = {"predict_one + learn_one": 3.0, "forecast + observe": 2.0}
 BASE_BARS = {"predict_one + learn_one": 1.1, "forecast + observe": 1.1}

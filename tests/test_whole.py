@@ -13,7 +13,7 @@ import pytest
 from calibrant import Calibrant, Recalibrator
 from calibrant.kernels import alone
 from calibrant.kernels.layout import HEADER
-from calibrant.kernels.whole import began, copied, whole, whole_block
+from calibrant.kernels.whole import began, copied, whole, whole_block, whole_round
 from calibrant.recalibrate import fork
 
 STOP = KeyboardInterrupt
@@ -24,7 +24,13 @@ def failing(words, reals, at, *told) -> None:
     raise STOP
 
 
-@pytest.mark.parametrize("guard", [whole, whole_block])
+def of_a_round(step: Callable, size: int) -> Callable:
+    """Return what puts back a row that is one block, whose place is told."""
+    guarded = whole_round(step, alone.Sizes((0.0,), (0,), 2, 0, size, size), 0)
+    return lambda words, reals, row: guarded(words, reals, row, 0)
+
+
+@pytest.mark.parametrize("guard", [whole, whole_block, of_a_round])
 @pytest.mark.parametrize("form", [list, lambda words: memoryview(array("q", words))])
 def test_words_of_an_interrupted_step_are_put_back(guard: Callable, form: Callable) -> None:
     row = len(HEADER)
@@ -50,6 +56,31 @@ def test_the_array_behind_a_list_is_put_back_after_an_interrupt() -> None:
     with pytest.raises(STOP):
         whole(changing, 5)(words, words, row)
     assert words[row:] == [1, 2, array("d", [0.25, 0.5])]
+
+
+@pytest.mark.parametrize("bucket", [0, 1])
+@pytest.mark.parametrize("behind", [0, 2])
+def test_words_of_a_round_are_head_block_and_what_is_behind_the_blocks(
+    bucket: int, behind: int
+) -> None:
+    row, blocks = len(HEADER), (2, 5)
+    size = 8 + behind
+
+    def changing(words, reals, at, number, place) -> None:
+        block = at + blocks[place >> 16]
+        for k in (*range(at, at + 2), *range(block, block + 3), *range(at + 8, at + size)):
+            words[k] += 100
+        if number:
+            raise STOP
+
+    before = [*[0] * row, *range(size), 7]
+    guarded = whole_round(changing, alone.Sizes((0.0, 0.5), blocks, 2, 0, 3, size), 1)
+    words = before.copy()
+    with pytest.raises(STOP):
+        guarded(words, words, row, 1, bucket << 16)
+    assert words[row:] == before[row:]
+    guarded(words, words, row, 0, bucket << 16)
+    assert sum(words[row:]) == sum(before) + 100 * (5 + behind)
 
 
 def test_an_interrupt_inside_a_function_is_told_from_one_after_it() -> None:

@@ -29,6 +29,7 @@ from calibrant.kernels.layout import (
     Section,
     Words,
 )
+from calibrant.kernels.whole import sets_at_its_end
 
 CONSTANT, SQUARE_ROOT, ADAPTIVE = range(3)
 
@@ -72,35 +73,54 @@ def weigh(words: Words, reals: Reals, at: int, table: int, k: int) -> tuple[floa
     return reals[cell + 2], -reals[cell + 6]
 
 
+@sets_at_its_end
 def update(
     words: Words, reals: Reals, at: int, table: int, k: int, side: int, weight: float, outcome: int
 ) -> None:
     """Move the drawn cell's coordinate, or both cells' by their weights."""
-    where = at + FIRST + 4 * k
-    words[where] += words[SCALE] * outcome - words[table + k]
-    words[where + 1] += 1
-    words[at + LEARNED] += 1
-    low = table + words[CELLS] + VALUES + k - side
+    low, learned = table + words[CELLS] + VALUES + k - side, words[at + LEARNED] + 1
+    here = at + FIRST + 4 * k
+    both = words[EXPECTED] != 0 and weight < 1.0
+    first, second = here - 4 * side, here - 4 * side + 4
+    push = weight * (outcome - reals[low])
     if words[EXPECTED] == 0:
-        nudge(words, reals, at, k, outcome - reals[low + side])
-        return
-    nudge(words, reals, at, k - side, weight * (outcome - reals[low]))
-    if weight < 1.0:
-        nudge(words, reals, at, k - side + 1, (1.0 - weight) * (outcome - reals[low + 1]))
+        first, push = here, outcome - reals[low + side]
+    squares, theta = moved(words, reals, first, learned, push)
+    squares_above, theta_above = 0.0, 0.0
+    if both:
+        push = (1.0 - weight) * (outcome - reals[low + 1])
+        squares_above, theta_above = moved(words, reals, second, learned, push)
+    # No call from here on: these words change together.
+    words[here] += words[SCALE] * outcome - words[table + k]
+    words[here + 1] += 1
+    words[at + LEARNED] = learned
+    reals[first + 2], reals[first + 3] = theta, squares
+    if both:
+        reals[second + 2], reals[second + 3] = theta_above, squares_above
+
+
+def moved(words: Words, reals: Reals, cell: int, learned: int, push: float) -> tuple[float, float]:
+    """Return the squares and the coordinate of a cell moved by the present step times ``push``.
+
+    The coordinate stays in [-1, 1].
+    """
+    theta, squares = reals[cell + 2], reals[cell + 3]
+    if push == 0.0:
+        return squares, theta
+    squares += push * push
+    step = reals[RATE]
+    if words[STEP] == SQUARE_ROOT:
+        step = math.sqrt(step / learned)
+    elif words[STEP] == ADAPTIVE:
+        step = math.sqrt(2.0 / squares)
+    theta += step * push
+    return squares, 1.0 if theta > 1.0 else -1.0 if theta < -1.0 else theta
 
 
 def nudge(words: Words, reals: Reals, at: int, k: int, push: float) -> None:
-    """Move coordinate ``k`` by the present step times ``push``, and back into [-1, 1]."""
-    if push == 0.0:
-        return
-    where = at + FIRST + 4 * k + 2
-    reals[where + 1] += push * push
-    step = reals[RATE]
-    if words[STEP] == SQUARE_ROOT:
-        step = math.sqrt(step / words[at + LEARNED])
-    elif words[STEP] == ADAPTIVE:
-        step = math.sqrt(2.0 / reals[where + 1])
-    reals[where] = min(max(reals[where] + step * push, -1.0), 1.0)
+    """Move coordinate ``k`` by the present step times ``push``."""
+    cell = at + FIRST + 4 * k
+    reals[cell + 3], reals[cell + 2] = moved(words, reals, cell, words[at + LEARNED], push)
 
 
 def amend(

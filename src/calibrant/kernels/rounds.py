@@ -75,7 +75,7 @@ from calibrant.kernels.rule import Rule
 from calibrant.kernels.scores import SQUARED, bill, charge, enter, refund
 from calibrant.kernels.tables import RowsMachine, machine_of_rows
 from calibrant.kernels.transforms.kernel import Kernel
-from calibrant.kernels.whole import whole, withdraw
+from calibrant.kernels.whole import whole, whole_round, withdraw
 
 Peeked = tuple[int, float, float, int, int]
 """Place of a draw, weight of the lower grid point, mixed forecast, clock of the block, and how many
@@ -170,7 +170,7 @@ class Program:
         rule = self.rule
         if self.kernel is None and not rule.full_support and not rule.anchored:
             return replace(self, **make_steps(rule.draw, rule.update, sizes))
-        learn, commit = whole(self.learn, sizes.row), whole(self.commit, sizes.row)
+        learn, commit = whole_round(self.learn, sizes, 1), whole_round(self.commit, sizes, 0)
         if self.safe or rule.full_support:
             return replace(self, issue=whole(self.issue, sizes.row), learn=learn, commit=commit)
         # Any other forecast changes its words at the end, and without a call in between.

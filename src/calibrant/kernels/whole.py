@@ -10,12 +10,13 @@ from __future__ import annotations
 import dis
 from array import array
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from calibrant.kernels.layout import (
     CLOCK,
     ISSUED,
     MOST_OUTSTANDING,
+    NARROW,
     POSITION,
     RESERVED,
     UNDO_AT,
@@ -29,6 +30,8 @@ from calibrant.kernels.layout import (
 )
 from calibrant.kernels.pairs import FRESH
 
+Update = TypeVar("Update", bound=Callable[..., None])
+
 
 def whole(step: Callable[..., Any], size: int) -> Callable[..., Any]:
     """Return a step that puts back the words of its row, so many, if it is interrupted."""
@@ -40,6 +43,31 @@ def whole(step: Callable[..., Any], size: int) -> Callable[..., Any]:
             return step(words, reals, row, *told)
         except BaseException:
             words[row:end] = kept
+            words[UNDO_AT] = words[UNDO_LEARNED] = -1
+            raise
+
+    return guarded
+
+
+def whole_round(step: Callable[..., Any], sizes: Any, at: int) -> Callable[..., Any]:
+    """Return a step that puts back all words of its round if it is interrupted.
+
+    ``at`` says which argument behind the row is the place: no block but that one's is changed.
+    """
+    starts, stride, size = sizes.starts, sizes.stride, sizes.row
+    own, after = starts[0], starts[-1] + stride
+
+    def guarded(words: Words, reals: Any, row: int, *told: Any) -> Any:
+        begin = row + starts[(told[at] >> 16) & NARROW]
+        head = copied(words, row, row + own)
+        block = copied(words, begin, begin + stride)
+        rest = copied(words, row + after, row + size)
+        try:
+            return step(words, reals, row, *told)
+        except BaseException:
+            words[row : row + own] = head
+            words[begin : begin + stride] = block
+            words[row + after : row + size] = rest
             words[UNDO_AT] = words[UNDO_LEARNED] = -1
             raise
 
@@ -61,12 +89,19 @@ def whole_block(update: Callable[..., None], size: int) -> Callable[..., None]:
 
 
 def is_straight(function: Callable[..., Any]) -> bool:
-    """Say whether a function neither calls another nor goes round a loop.
+    """Say whether a function neither calls another nor goes round a loop, or not where it matters.
 
     If it is interrupted, then before it has done anything.
     """
     names = {instruction.opname for instruction in dis.get_instructions(function)}
-    return not any(name.startswith(("CALL", "JUMP_BACKWARD", "FOR_ITER")) for name in names)
+    calls = any(name.startswith(("CALL", "JUMP_BACKWARD", "FOR_ITER")) for name in names)
+    return not calls or hasattr(function, "sets_at_its_end")
+
+
+def sets_at_its_end(function: Update) -> Update:
+    """Declare that a function, and nothing that it calls, sets words, and only after all calls."""
+    vars(function)["sets_at_its_end"] = True
+    return function
 
 
 def began(error: BaseException, function: Any) -> bool:
