@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import gc
 import inspect
 import math
 import multiprocessing
@@ -693,6 +694,16 @@ def filled(file: Path, count: int = 60) -> Table:
 
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def test_a_journal_that_nobody_has_any_more_lets_go_of_its_file(file: Path) -> None:
+    with Journal(file, pattern()) as journal:
+        copied = pickle.loads(pickle.dumps(journal))
+        held, copied = copied._store._write, None
+        gc.collect()
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            held.execute("select 1")
+        assert len(journal) == 0
 
 
 @pytest.mark.parametrize("at", [0, 7, 40, -20, -1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import json
 import math
 import pickle
@@ -221,8 +222,8 @@ def test_transforms_say_what_they_promise(variant: str) -> None:
     assert transforms.get(made.name) is made
     for fact in (made.reference, made.guarantee, made.assumption, made.cost):
         assert fact == fact.strip() != ""
-    for part in ("Notes\n    -----", "Examples\n    --------"):
-        assert part in (made.__doc__ or "")
+    for part in ("Notes\n-----", "Examples\n--------"):
+        assert part in (inspect.getdoc(made) or "")
     for field in dataclasses.fields(made):
         assert field.name in (made.__doc__ or "")
 

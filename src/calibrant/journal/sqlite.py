@@ -170,6 +170,11 @@ class SqliteStore(Store):
         if self._lock is not None:
             self._lock.close()
 
+    def __del__(self) -> None:
+        # Who has a copy of a model with its journal may not know that there is a file to close.
+        if hasattr(self, "_open"):
+            self.close()
+
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:

@@ -185,7 +185,26 @@ def _opened(
     below: Any,
     size: int | None,
 ) -> Source:
-    stream, below, size, member = _decompressed(name, below, size)
+    content = _decompressed(name, below, size)
+    try:
+        return _understood(name, format, asked, columns, *content)
+    except BaseException:
+        # Before what lies below is let go: nothing could be closed then.
+        if content[0] is not content[1]:
+            content[0].close()
+        raise
+
+
+def _understood(
+    name: str,
+    format: str | None,
+    asked: Asked,
+    columns: Sequence[str],
+    stream: Any,
+    below: Any,
+    size: int | None,
+    member: str,
+) -> Source:
     found = format or _sniff(stream, format_of(member))
     dialect, encoding = Dialect(decimal=asked.decimal or "."), "utf-8"
     if found in BINARY:
