@@ -40,7 +40,7 @@ CLASSES = {type(KINDS[name].make(0, 2)).__name__: name for name in ALL}
 """One kind for each class."""
 KEYWORD, EITHER = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
 THREADS, EACH = 4, 20
-NOON, NAT = datetime(2024, 2, 29, 12), np.datetime64("NaT")
+NOON, NAT = datetime(2024, 2, 29, 12), np.datetime64("NaT", "s")
 
 every = pytest.mark.parametrize("name", ALL)
 each_class = pytest.mark.parametrize("name", CLASSES.values(), ids=list(CLASSES))
