@@ -680,3 +680,16 @@ def test_a_grid_that_cannot_be_refined_has_the_anchored_rule_behind_it() -> None
         ("refining", "endpoints"),
         ("anchored", "logit"),
     ]
+
+
+@pytest.mark.parametrize("loss", ["squared", "log"])
+@pytest.mark.parametrize("form", ["substitution", "mean"])
+def test_a_state_is_read_again_where_rounding_takes_a_weight_above_one(
+    form: str, loss: str
+) -> None:
+    told = {"loss": loss} if loss == "log" else {"form": form}
+    model = Calibrant(ExpertMixture((Identity(),), share=0.0003, **told), seed=1, loss=loss)
+    raw, outcomes = overconfident(200, 1)
+    for p, y in zip(raw, outcomes, strict=True):
+        model.observe(model.forecast(p), y)
+        assert Calibrant.from_bytes(model.to_bytes()) == model

@@ -13,7 +13,7 @@ from calibrant.core import check
 from calibrant.core.limits import refuse_large
 from calibrant.errors import InvalidInput, InvalidType
 from calibrant.kernels import bits, crowd, swaps
-from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL, SHARE
+from calibrant.kernels.layout import MIXED_LOSS, RAW_LOSS, REAL
 from calibrant.kernels.portable import log
 from calibrant.kernels.transforms import hats, identity, mixture, parts
 from calibrant.kernels.transforms.kernel import Kernel
@@ -59,6 +59,8 @@ EXPERTS: Final[tuple[Transform, ...]] = (
     BucketMeans(memory=300.0, prior=1.0),
     BucketMeans(memory=50.0, prior=1.0),
 )
+WEIGHT: Final = (0.0, 1.0 + 2.0**-50)
+"""Limits of weights: where an expert has all of it, rounding may take it above 1."""
 FORMS: Final = {
     ("squared", "substitution"): (mixture.substitution, 2.0),
     ("squared", "mean"): (mixture.mean, 0.5),
@@ -236,7 +238,7 @@ class ExpertMixture(Transform):
         losses = [mixture.LOSS, *range(at + count, at + 2 * count)]
         found: dict[int, tuple[float, float]] = dict.fromkeys(losses, (REAL[0], math.inf))
         own = self._own - len(self._sums)
-        found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, own)], SHARE)
+        found |= dict.fromkeys([*range(at, at + count), *range(at + 3 * count, own)], WEIGHT)
         if self.alike:
             found[own + crowd.SQUARES] = (0.0, REAL[1])
         if self.swaps:
