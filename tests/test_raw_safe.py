@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibrant import Calibrant
+from calibrant.core.codec import Document
 from calibrant.core.desk import Desk
 from calibrant.core.ticket import Ticket
 from calibrant.errors import CalibrantError, StaleForecast
@@ -337,3 +338,29 @@ def test_a_batch_looks_at_no_more_tickets_where_many_are_open(
         monkeypatch.undo()
         assert model.open <= waiting
     assert counts[1] <= counts[0] + 2
+
+
+def test_a_raw_forecast_that_was_surely_wrong_leaves_a_state_that_can_be_read() -> None:
+    model, tickets = made(0.1, loss="log", grid="midpoints"), []
+    for k in range(40):
+        tickets.append(model.observe(model.forecast(float(k & 1)), int(k % 3 == 0)))
+        assert Calibrant.from_bytes(model.to_bytes()) == model
+    saved = [t for t in tickets if lost(t.value, t.raw, t.outcome, "log") == -math.inf]
+    assert saved
+    for ticket in tickets:
+        model.correct(ticket, 1 - ticket.outcome)
+        assert Calibrant.from_bytes(model.to_bytes()) == model
+    spent = [max(lost(t.value, t.raw, t.outcome, "log"), -safe.MOST) for t in tickets]
+    assert model._arena.row().view(float)[EXCESS] == pytest.approx(sum(spent), abs=1e-6)
+
+
+def test_a_state_from_before_such_savings_were_finite_can_be_read() -> None:
+    model = made(0.1, loss="log", grid="midpoints")
+    model.observe(model.forecast(0.3), 1)
+    row, stored = model._arena.row(), Document.read(model.to_bytes())
+    row.view(float)[EXCESS] = -math.inf
+    stored.arrays["body"] = model.spec.body.packed(row)
+    data = stored.to_bytes()
+    one, other = (Calibrant.from_bytes(data) for _ in range(2))
+    assert one.forecast(0.5).value == other.forecast(0.5).value
+    assert one == other

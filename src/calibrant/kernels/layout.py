@@ -267,7 +267,9 @@ MIXED_INFINITE: Final = MIXED_ROW.whole(
 
 SAFE_ROW: Final = Section(MIXED_ROW)
 """Own words of a row that keeps a budget of losses beyond the raw forecast's."""
-EXCESS: Final = SAFE_ROW.real("EXCESS", STATE, "What was spent of the budget.")
+# Earlier versions left -inf behind a sure mistake of the raw forecast.
+SPENT: Final = (float("-inf"), REAL[1])
+EXCESS: Final = SAFE_ROW.real("EXCESS", STATE, "What was spent of the budget.", SPENT)
 RESERVED: Final = SAFE_ROW.whole(
     "RESERVED",
     STATE,

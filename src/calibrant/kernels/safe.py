@@ -37,7 +37,7 @@ from calibrant.kernels.scores import charge
 UNITS: Final = 1099511627776.0
 """Units of reserve in one, 2**40."""
 MOST: Final = 8388608.0
-"""What costs more than this is never announced."""
+"""What costs more than this is never announced, and what saves more counts as this."""
 
 
 def worst(words: Words, reals: Reals, raw: float, place: int, weight: float) -> float:
@@ -56,7 +56,7 @@ def excess(words: Words, value: float, raw: float, outcome: int) -> float:
     """Return by how much the loss of ``value`` exceeds that of the raw forecast."""
     lost: float = charge(words[LOSS], value, outcome)
     own: float = charge(words[LOSS], raw, outcome)
-    return 0.0 if lost == own else lost - own
+    return 0.0 if lost == own else max(lost - own, -MOST)
 
 
 def units(found: float) -> int:
