@@ -519,3 +519,20 @@ def test_compiled_and_plain_agree_to_the_last_bit() -> None:
         model.learn_one(0.4, 1, context=told[0])
     assert slow == fast
     assert Context(places=64).kernel.machine is not None
+
+
+def test_an_expert_that_stands_alone_reads_no_context_and_plays_all_the_same() -> None:
+    raw, outcomes, told = stream(20)
+    model, other = (Calibrant(Context(places=64), seed=1) for _ in range(2))
+    made = [model.observe(model.forecast(p), y).value for p, y in zip(raw, outcomes, strict=True)]
+    assert other.replay(raw, outcomes).forecast.tolist() == made
+    assert other == model
+    for refused in (model.forecast, model.sample_one):
+        with pytest.raises(InvalidInput, match="context must be given to"):
+            refused(0.4, context=told[0])
+    late = model.forecast(0.4)
+    model.forecast(0.6)
+    again = Calibrant.from_bytes(model.to_bytes())
+    again.observe(late.id, 1)
+    model.observe(late, 1)
+    assert again == model

@@ -143,7 +143,7 @@ class Program:
             return None
         kept = 0 if self.kernel is None else self.kernel.kept
         replay = _make_replay(self.rule, self.kernel, self.safe)
-        told = 0 if self.kernel is None else self.kernel.slots
+        told = 0 if self.kernel is None else self.kernel.told
         events = make_events(self.rule, self.issue, self.learn, kept, self.safe, told)
         return machine_of_rows(replay, events, self.name)
 
@@ -238,7 +238,7 @@ def _assembled(rule: Rule, kernel: Kernel | None, safe: bool) -> Program:
         more = (each for each in (kernel.alike, kernel.wide) if each is not None)
         made = kernel.predict, kernel.learn, *more
         name += f"_behind_{'_'.join(map(mark, made))}{'_safe' if safe else ''}"
-    kept, told = (0, 0) if kernel is None else (kernel.kept, kernel.slots)
+    kept, told = (0, 0) if kernel is None else (kernel.kept, kernel.told)
     return Program(
         name=name,
         rule=rule,

@@ -120,7 +120,7 @@ class Spec:
     @property
     def slots(self) -> int:
         """How many features of a round an expert reads, as the last of those words."""
-        return 0 if self.transform is None else self.transform.kernel.slots
+        return 0 if self.transform is None else self.transform.kernel.told
 
     @property
     def caution(self) -> float:

@@ -67,6 +67,11 @@ class Kernel:
     recall: Recall | None = None
     wide: Wide | None = None
 
+    @property
+    def told(self) -> int:
+        """How many of the kept words are of what is known besides: none where nothing is kept."""
+        return min(self.slots, self.kept)
+
     @functools.cached_property
     def replay(self) -> Replay:
         """Plays a batch on a state that starts at word 0, plain."""
