@@ -259,8 +259,6 @@ class Growing(Finer):
     kernels = anchor.GROWING
     reference = "Foster and Hart 2021, with an anchor and a grid that grows"
     guarantee = "E C2 <= (c R0 + sum_t h_t^2 + K(1 + ln(T/K)))/T, without a floor while N grows"
-    assumption = "the outcome is chosen without sight of the round's coin"
-    cost = "O(1) near the anchor, at most O(K)"
 
     def _bound(
         self, rounds: int, buckets: int, prior: int, delay: int, failure: float | None = None
@@ -349,7 +347,6 @@ class Fading(Anchored):
     reference = "Foster and Hart 2021, with an anchor and a half-life"
     guarantee = "none about the long run; small errors in every window are measured, not proved"
     assumption = "none is enough"
-    cost = "O(1) near the anchor, at most O(K)"
 
     half_life: float = 1000.0
     unit: str = "rounds"

@@ -73,7 +73,6 @@ class Refining(Finer):
     most_rounds = INDEX
     reference = "Foster and Hart 2021, with an anchor and cells that split"
     guarantee = "E C2 <= (c R0 + sum_t Var_t + K(1 + ln(T/K)))/T, Var_t <= h_t^2 of the pair"
-    assumption = "the outcome is chosen without sight of the round's coin"
     cost = "O(log K) near the anchor, at most O(K)"
 
     resolution: int = 15

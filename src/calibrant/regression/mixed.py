@@ -52,21 +52,28 @@ class Mixed(Pit):
 
     Parameters
     ----------
-    calibrator, **parameters
+    calibrator, **more
         The last stage: name of a calibrator and its own parameters.  By default ``"anchored"``,
         which is pulled towards the mixture for as long as hedging does not beat it, with
         ``strength=1``.
-    prior
+    prior, resolution
         As in :class:`Pit`.
     """
 
     guarantee = "of the calibrator, for each level of the mixture: E C2 of the chances drawn there"
     reference = "Kuleshov and Ermon (2017); V'yugin and Trunov (2019) on mixing under the CRPS"
 
-    def __init__(self, levels: Reals, *, calibrator: str = "anchored", **parameters: Any) -> None:
-        if calibrator == "anchored":
-            parameters = {"strength": STRENGTH} | parameters
-        super().__init__(levels, calibrator=calibrator, **parameters)
+    def __init__(
+        self,
+        levels: Reals,
+        *,
+        calibrator: str = "anchored",
+        prior: int = 1,
+        resolution: int = 50,
+        **more: Any,
+    ) -> None:
+        more = {"strength": STRENGTH} | more if calibrator == "anchored" else more
+        super().__init__(levels, calibrator=calibrator, prior=prior, resolution=resolution, **more)
         self.follow(True)
 
     def follow(self, alike: bool, even: bool = True) -> None:
