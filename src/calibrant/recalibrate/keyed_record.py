@@ -162,7 +162,7 @@ def measured(
     return Certificates(keys, *made_of, chance)
 
 
-def _measured(spec: Spec, rows: Words) -> tuple[Reals, ...]:
+def _measured(spec: Spec, rows: Words) -> tuple[Any, ...]:
     """Return C1, C2 and mean loss of rows, the variance of outcomes, and how many cells were used.
 
     The rate of outcomes, from which the variance follows, is taken as if there had been one more

@@ -71,9 +71,9 @@ def _curve(recalibrator: Recalibrator) -> tuple[Reals, Reals, Reals, Reals, Real
     counts, ones = account.counts.sum(axis=0), account.ones.sum(axis=0)
     used = counts > 0
     values = np.asarray(recalibrator.calibrator.lattice.values)[used]
-    counts, ones = counts[used].astype(np.float64), ones[used].astype(np.float64)
-    low, high = binomial_band(ones, counts)
-    return values, counts, ones / counts, low, high
+    drawn, happened = counts[used].astype(np.float64), ones[used].astype(np.float64)
+    low, high = binomial_band(happened, drawn)
+    return values, drawn, happened / drawn, low, high
 
 
 def _picture(values: Reals, counts: Reals, rates: Reals, low: Reals, high: Reals) -> str:
