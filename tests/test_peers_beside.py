@@ -7,6 +7,7 @@ import contextlib
 import json
 import sqlite3
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +248,20 @@ def asked(app: Any, *requests: tuple[str, str, Any]) -> list[Any]:
 
 
 @pytest.fixture
-def afternoon() -> Any:
+def afternoon(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     pytest.importorskip("river")
     pytest.importorskip("starlette")
     from benchmarks.peers import afternoon
 
-    return afternoon
+    # Its own process closes a log as it ends.
+    with contextlib.ExitStack() as logs:
+
+        def opened(path: str) -> sqlite3.Connection:
+            return logs.enter_context(contextlib.closing(opens(path)))
+
+        opens = afternoon.opened
+        monkeypatch.setattr(afternoon, "opened", opened)
+        yield afternoon
 
 
 def test_what_the_afternoon_answers_is_in_its_file_and_is_played_again(
