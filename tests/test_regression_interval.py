@@ -432,3 +432,15 @@ def test_bounds_are_the_formulas_of_their_theorems() -> None:
         "cited",
         "sharper",
     }
+
+
+# Numbers at the ends of what a double can be.
+
+
+def test_saocp_goes_on_where_hundreds_of_bets_are_won_in_a_row() -> None:
+    band = ConformalInterval("saocp", seed=1)
+    waiting = [band.forecast(0.0) for _ in range(1_500)]
+    for ticket in waiting:
+        band.observe(ticket, 1.0)
+    assert band.forecast(0.0).high == pytest.approx(1.0, abs=0.1)
+    assert ConformalInterval.from_bytes(band.to_bytes()) == band

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from calibrant.kernels.compile import available, compiled
-from calibrant.kernels.layout import FIXED, REAL_COUNT, STATE, UNBOUNDED, Section
+from calibrant.kernels.layout import FIXED, REAL, REAL_COUNT, STATE, UNBOUNDED, Section
 from calibrant.kernels.portable import log, turn
 from calibrant.kernels.quantiles import first_at_least
 
@@ -273,7 +273,8 @@ def teach(state: Any, at: int, who: int, score: float, meta: float) -> None:
         ahead = (meta - pinball(state, at, state[who + SPOT], score)) / (size * most)
         ahead = min(max(ahead, -1.0 if earned > 0.0 else 0.0), 1.0)
         state[who + SURPLUS] += ahead
-        state[who + STAKES] += ahead * earned
+        # While hundreds of outcomes wait, an expert may win each of its bets.
+        state[who + STAKES] = min(state[who + STAKES] + ahead * earned, REAL[1])
     state[who + AGE] += 1.0
     gradient = (1.0 if score > state[who + SPOT] else 0.0) - alpha
     state[who + SQUARES] += gradient * gradient
