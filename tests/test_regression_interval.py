@@ -444,3 +444,15 @@ def test_saocp_goes_on_where_hundreds_of_bets_are_won_in_a_row() -> None:
         band.observe(ticket, 1.0)
     assert band.forecast(0.0).high == pytest.approx(1.0, abs=0.1)
     assert ConformalInterval.from_bytes(band.to_bytes()) == band
+
+
+@every
+@pytest.mark.parametrize("sides", [1, 2])
+def test_a_zero_below_zero_is_the_same_in_a_batch(method, sides) -> None:
+    options = {"sides": sides} if method in ("agaci", "blend") else {}
+    band, other = (ConformalInterval(method, seed=1, **options) for _ in range(2))
+    outcomes = [-0.0, 1.0, 0.0, -0.0, 2.0, -0.0] * 4
+    for outcome in outcomes:
+        band.observe(band.forecast(0.0), outcome)
+    other.replay([0.0] * len(outcomes), outcomes)
+    assert other == band

@@ -49,7 +49,7 @@ class SidedMethod(IntervalMethod):
         """Play a batch of scores; return the radii announced before each, above and below."""
         radii, belows, one = np.empty(len(ups)), np.empty(len(ups)), self.sides == 1
         nothing = np.full(len(ups), -np.inf)
-        scores = [np.maximum(ups, downs), nothing] if one else [ups, downs]
+        scores = [np.where(downs > ups, downs, ups), nothing] if one else [ups, downs]
         self._replay(scores, radii, belows)
         return radii, belows
 

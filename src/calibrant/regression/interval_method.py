@@ -122,7 +122,8 @@ class IntervalMethod(Method):
     def play(self, ups: Reals, downs: Reals) -> Played:
         """Play a batch of scores; return the radii announced before each, above and below."""
         radii = np.empty(len(ups))
-        self._replay([np.maximum(ups, downs)], radii)
+        # As ``max`` does it: of 0.0 and -0.0 the first.
+        self._replay([np.where(downs > ups, downs, ups)], radii)
         return radii, radii
 
     def _replay(self, scores: list[Reals], *radii: Reals) -> None:
