@@ -436,6 +436,28 @@ def test_bounds_are_the_formulas_of_their_theorems() -> None:
 
 # Numbers at the ends of what a double can be.
 
+ODD = {
+    "huge": [(-1.0) ** k * 1.7e308 for k in range(40)],
+    "tiny": [k % 3 * 5e-324 for k in range(40)],
+    "small": [k % 3 * 1e-310 for k in range(40)],
+    "huge and tiny": [(0.0, 1e-310, 1e300, 1.0)[k % 4] for k in range(40)],
+}
+
+
+@every
+@pytest.mark.parametrize("outcomes", ODD.values(), ids=list(ODD))
+def test_numbers_of_any_size_leave_a_state_that_can_be_read(method, outcomes) -> None:
+    band, other = (ConformalInterval(method, seed=1) for _ in range(2))
+    centres = [-y if abs(y) > 1e307 else 0.0 for y in outcomes]
+    for centre, outcome in zip(centres, outcomes, strict=True):
+        ticket = band.observe(band.forecast(centre), outcome)
+        assert not math.isnan(ticket.low)
+        assert not math.isnan(ticket.high)
+    other.replay(centres, outcomes)
+    assert other == band
+    assert ConformalInterval.from_bytes(band.to_bytes()) == band
+    assert kept(band.certificate())
+
 
 def test_saocp_goes_on_where_hundreds_of_bets_are_won_in_a_row() -> None:
     band = ConformalInterval("saocp", seed=1)
@@ -456,3 +478,19 @@ def test_a_zero_below_zero_is_the_same_in_a_batch(method, sides) -> None:
         band.observe(band.forecast(0.0), outcome)
     other.replay([0.0] * len(outcomes), outcomes)
     assert other == band
+
+
+@every
+def test_a_coverage_that_leaves_nothing_to_be_missed_less_is_refused(method) -> None:
+    with pytest.raises(InvalidInput, match="coverage must be between 0 and 1, got 1e-300"):
+        ConformalInterval(method, coverage=1e-300, seed=1)
+    ConformalInterval(method, coverage=2.0**-53, seed=1).replay([0.0] * 9, range(9))
+
+
+def test_an_option_that_would_move_anything_to_infinity_is_refused() -> None:
+    for method, name in (("aci", "step"), ("saocp", "scale"), ("pid", "gain"), ("blend", "step")):
+        with pytest.raises(InvalidInput, match=f"{name} must be at most 1e"):
+            ConformalInterval(method, seed=1, **{name: 1e101})
+        ConformalInterval(method, seed=1, **{name: 1e100}).replay([0.0] * 9, range(9))
+    with pytest.raises(InvalidInput, match="step must be above 0"):
+        ConformalInterval("blend", step=5e-324)

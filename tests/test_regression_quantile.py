@@ -410,3 +410,8 @@ def test_seeds_fix_the_draws(seed) -> None:
     assert first.replay(raw, outcomes).drawn.tolist() == again.replay(raw, outcomes).drawn.tolist()
     other = QuantileRecalibrator(levels=3, seed=seed, key="b")
     assert other.replay(raw, outcomes).drawn.tolist() != again.replay(raw, outcomes).drawn.tolist()
+
+
+def test_a_step_that_would_take_positions_to_infinity_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="step must be at most 1e"):
+        QuantileRecalibrator("tracker", 3, step=1e101)

@@ -101,18 +101,18 @@ def seconds(dates: Any) -> Reals:
     return np.where(np.isnat(dates), np.nan, told)
 
 
-def above(value: Any, name: str) -> float:
-    """Return ``value`` as a finite float above 0."""
-    number = real(value, name)
+def above(value: Any, name: str, most: float = np.inf) -> float:
+    """Return ``value`` as a finite float above 0, and at most ``most``."""
+    number = real(real(value, name), name, high=most, rule=f"at most {most:g}")
     if number <= 0.0:
         raise InvalidInput(f"{name} must be above 0, got {value!r}")
     return number
 
 
 def inside(value: Any, name: str) -> float:
-    """Return ``value`` as a float between 0 and 1 that is neither."""
+    """Return ``value`` as a float between 0 and 1 that is neither, nor is 1 less it."""
     number = real(value, name)
-    if not 0.0 < number < 1.0:
+    if not 0.0 < 1.0 - number < 1.0:
         raise InvalidInput(f"{name} must be between 0 and 1, got {value!r}")
     return number
 

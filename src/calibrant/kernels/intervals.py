@@ -146,7 +146,7 @@ def move(state: Any, at: int, miss: float, step: float) -> None:
     inverse = 1.0 / step
     if state[at + LAST_INVERSE] == 0.0:
         state[at + FIRST_INVERSE] = inverse
-    else:
+    elif inverse != state[at + LAST_INVERSE]:
         state[at + VARIATION] += abs(inverse - state[at + LAST_INVERSE])
     state[at + LAST_INVERSE] = inverse
     shift(state, at, step * (miss - state[at + ALPHA]))

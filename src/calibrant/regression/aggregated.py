@@ -158,7 +158,7 @@ class Blend(SidedMethod):
         self._options = _of_sides(sides, step=step)
         begun = {"radius": kernel.INFINITY, "below": kernel.INFINITY, "level": 1.0 - coverage}
         start = {"place": blend.START, "weight": 1.0 / blend.COUNT}
-        eta = self._options["step"] * min(coverage, 1.0 - coverage)
+        eta = check.above(self._options["step"] * min(coverage, 1.0 - coverage), "step")
         self._start(coverage, blend.BLEND_WORDS, **begun, **start, step=eta)
         self.bend(True)
 

@@ -192,6 +192,7 @@ class ConformalInterval(NumberStream[IntervalTicket, IntervalMethod]):
 
     # ---------------------------------------------------------------- batches
 
+    @np.errstate(over="ignore")
     def replay(
         self,
         centres: Any,

@@ -11,7 +11,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Mask, Reals
 from calibrant.kernels import intervals as kernel
 from calibrant.kernels.compile import SHORT
-from calibrant.kernels.layout import ROUNDS, STATE, UNBOUNDED, Section, Words
+from calibrant.kernels.layout import REAL, ROUNDS, STATE, UNBOUNDED, Section, Words
 from calibrant.kernels.whole import copied
 from calibrant.registry import Registry
 from calibrant.regression.method import OWN, Method, check_once
@@ -116,14 +116,17 @@ class IntervalMethod(Method):
         return (ticket.base,)
 
     def _scores(self, met: Met) -> tuple[float, ...]:
-        """Return the scores above and below the centre as the rule takes them: the larger one."""
-        return (max(met),)
+        """Return the scores above and below the centre as the rule takes them: the larger one.
+
+        Not so large that what scores add up to would be infinite.
+        """
+        return (min(max(*met, REAL[0]), REAL[1]),)
 
     def play(self, ups: Reals, downs: Reals) -> Played:
         """Play a batch of scores; return the radii announced before each, above and below."""
         radii = np.empty(len(ups))
         # As ``max`` does it: of 0.0 and -0.0 the first.
-        self._replay([np.where(downs > ups, downs, ups)], radii)
+        self._replay([np.clip(np.where(downs > ups, downs, ups), *REAL)], radii)
         return radii, radii
 
     def _replay(self, scores: list[Reals], *radii: Reals) -> None:
@@ -156,10 +159,10 @@ class IntervalMethod(Method):
         """Return the bound on that distance: by the steps that were made, and None without any."""
         moves = s[kernel.RISE] + s[kernel.FALL]
         ends = s[kernel.FIRST_INVERSE] + s[kernel.LAST_INVERSE]
-        # A correction moves the radius without a step.
-        if not moves or not ends:
-            return None
         inverse, idle = (ends + s[kernel.VARIATION]) / 2.0, int(s[kernel.IDLE])
+        # A correction moves the radius without a step; one over the least steps is infinite.
+        if not moves or not ends or inverse == kernel.INFINITY:
+            return None
         width = s[kernel.HIGH] - s[kernel.LOW]
         return step_sizes(rounds, width, moves, inverse, idle=idle, delay=delay)
 
@@ -176,7 +179,7 @@ def checked(**options: Any) -> dict[str, Any]:
         if name == "window":
             made[name] = check.whole(value, name, low=1, high=WIDEST)
         elif value is not None or name not in ("scale", "gain"):
-            made[name] = check.above(value, name)
+            made[name] = check.above(value, name, 1e100)
     return made
 
 

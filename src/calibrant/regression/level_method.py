@@ -144,7 +144,7 @@ class Tracker(LevelMethod):
     reference = "Deshpande, Marx and Kuleshov (2024), AISTATS"
 
     def __init__(self, levels: Reals, *, step: float = 0.02) -> None:
-        self.levels, self._options = levels, {"step": check.above(step, "step")}
+        self.levels, self._options = levels, {"step": check.above(step, "step", 1e100)}
         self.section, many = Section(), len(levels)
         self.section.real("STEP", FIXED, "How far a position moves.")
         self.section.real("POSITIONS", STATE, "Where each level stands.", words=many)
