@@ -693,3 +693,12 @@ def test_a_state_is_read_again_where_rounding_takes_a_weight_above_one(
     for p, y in zip(raw, outcomes, strict=True):
         model.observe(model.forecast(p), y)
         assert Calibrant.from_bytes(model.to_bytes()) == model
+
+
+def test_a_mixture_that_watches_for_swaps_can_be_one_of_several_experts() -> None:
+    inner = ExpertMixture((Identity(), OnlinePlatt()), alike=True, swaps=True)
+    model = Calibrant((Identity(), inner), seed=1)
+    model.replay(*overconfident(50, 1))
+    names = [link.expert for link in model.certificate().links]
+    assert names[0] == "identity"
+    assert "alike=True, swaps=True" in names[1]

@@ -262,6 +262,6 @@ def _title(expert: Transform) -> str:
     told = [
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
         for name, value in expert.parameters.items()
-        if value != default.parameters[name]
+        if value != default.parameters.get(name)
     ]
     return f"{expert.name}({', '.join(told)})" if told else expert.name
