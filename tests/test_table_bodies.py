@@ -312,3 +312,22 @@ def test_a_body_of_the_first_form_that_no_stream_can_have_is_refused_with_its_ke
     wrong = resealed(table, with_word(old[second], 2, -1))
     told = f"'{second}' must be that of a stream, got one"
     refused(table, [first, second], [old[first], wrong], CorruptState, told)
+
+
+@pytest.mark.parametrize("how", ["correct", "put", "take"])
+@pytest.mark.parametrize("budget", [None, 0.01])
+def test_an_outcome_is_learned_alike_whatever_was_done_to_the_row_since(how, budget) -> None:
+    table = Table(Calibrant(seed=1, raw_safe=budget), seed=5)
+    first = table.observe(table.forecast("a", 0.42), 0)
+    waiting = table.forecast("a", 0.11)
+    if how == "correct":
+        table.correct(first, 1)
+    elif how == "put":
+        table.put("a", table.row("a"))
+    else:
+        table.take(["a"], [table.body("a")])
+    again = Table.from_bytes(table.to_bytes())
+    table.observe(waiting, 1)
+    again.observe(waiting, 1)
+    assert again == table
+    assert again["a"] == table["a"]

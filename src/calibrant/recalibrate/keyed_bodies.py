@@ -13,7 +13,7 @@ from calibrant.core.arrays import Words
 from calibrant.core.codec import Document
 from calibrant.core.desk import NEAR, NUMBER, SHIFT, Desk
 from calibrant.errors import CorruptState, InvalidInput, InvalidType, RepeatedTicket, UnknownName
-from calibrant.kernels.layout import ISSUED
+from calibrant.kernels.layout import HAND, ISSUED, NOTES, UNDO_AT, UNDO_NUMBER
 from calibrant.recalibrate.binary import possible
 from calibrant.recalibrate.body import WrongBody
 from calibrant.recalibrate.corrections import Corrections
@@ -141,6 +141,8 @@ class KeyedBodies(KeyedBatches):
     def _take_row(self, number: int, stream: Recalibrator) -> None:
         """Let a row be that of a lone stream."""
         self._words(number)[:] = stream._arena.row()
+        # Nothing that the header tells is of what the row holds now, which has no notes.
+        self._rows.arena.flat()[[HAND, NOTES, UNDO_NUMBER, UNDO_AT]] = -1
         self._corrections.pop(number, None)
         if stream._counter.corrections.stored():
             self._corrections[number] = stream._counter.corrections
