@@ -702,3 +702,14 @@ def test_a_mixture_that_watches_for_swaps_can_be_one_of_several_experts() -> Non
     names = [link.expert for link in model.certificate().links]
     assert names[0] == "identity"
     assert "alike=True, swaps=True" in names[1]
+
+
+@pytest.mark.parametrize("waiting", [1, 4])
+@pytest.mark.parametrize("experts", [(Identity(),), (Identity(), Identity())])
+def test_a_state_is_read_again_where_all_experts_were_almost_surely_wrong(experts, waiting) -> None:
+    for raw, outcome in ((5e-324, 1), (1e-310, 1), (0.0, 1), (1.0, 0)):
+        model = Calibrant(experts, loss="log", seed=1)
+        for ticket in [model.forecast(raw) for _ in range(waiting)]:
+            model.observe(ticket, outcome)
+            assert Calibrant.from_bytes(model.to_bytes()) == model
+        assert 0.0 <= model.forecast(0.5).mean <= 1.0

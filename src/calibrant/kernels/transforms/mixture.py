@@ -58,6 +58,8 @@ REST, RATE, UNIT, LOSS, NOTES, PARTS = range(6)
 
 WATCH: Final = UNIT
 
+LEAST: Final = 2.0**-1022
+"""One over a smaller number may be infinite."""
 FLOOR: Final = 1e-290
 """No weight falls below it, so that no expert is lost for ever when nothing is shared."""
 BITS: Final = 15
@@ -267,10 +269,10 @@ def log_softened(parts: int, count: int) -> Soften:
             weight = reals[at + weights + k] * exp(part * log(likely)) if likely > 0.0 else 0.0
             reals[out + count + k] = weight
             total += weight
-        scale = (1.0 - (1.0 - reals[at + REST]) * part) / total if total > 0.0 else 0.0
+        scale = (1.0 - (1.0 - reals[at + REST]) * part) / total if total > LEAST else 0.0
         for k in range(count):
             weight = reals[out + count + k] * scale + reals[at + shares + k] * part
-            if total > 0.0:
+            if total > LEAST:
                 reals[at + weights + k] = weight if weight > FLOOR else FLOOR
         book(reals, at + LOSS, at + due + count, told if outcome == 1 else 1.0 - told)
 
@@ -381,7 +383,7 @@ def mean(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
 def bayes(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
     """Return the form for the log loss: the mean, under weights that are posterior odds.
 
-    Where every expert called the outcome impossible, the weights stay as they are.
+    Where every expert called the outcome impossible, or all but, the weights stay as they are.
 
     Notes: the forecasts, and the likelihoods.
     """
@@ -404,11 +406,11 @@ def bayes(parts: int, count: int, swaps: bool) -> tuple[Combine, Reweigh]:
             likely = reals[out + k] if outcome == 1 else 1.0 - reals[out + k]
             reals[out + count + k] = likely
             total += reals[at + weights + k] * likely
-        scale = reals[at + REST] / total if total > 0.0 else 0.0
+        scale = reals[at + REST] / total if total > LEAST else 0.0
         for k in range(count):
             likely = reals[out + count + k]
             weight = reals[at + weights + k] * likely * scale + reals[at + shares + k]
-            if total > 0.0:
+            if total > LEAST:
                 reals[at + weights + k] = weight if weight > FLOOR else FLOOR
             book(reals, at + losses + k, at + due + k, likely)
         book(reals, at + LOSS, at + due + count, told if outcome == 1 else 1.0 - told)
