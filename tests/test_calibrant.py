@@ -27,6 +27,7 @@ from calibrant.errors import (
 )
 from calibrant.kernels import rounds
 from calibrant.kernels.layout import CAPACITY, MIXED_INFINITE, MIXED_ROW
+from calibrant.registry import transforms
 from calibrant.transforms import (
     BucketMeans,
     ExpertMixture,
@@ -713,3 +714,15 @@ def test_a_state_is_read_again_where_all_experts_were_almost_surely_wrong(expert
             model.observe(ticket, outcome)
             assert Calibrant.from_bytes(model.to_bytes()) == model
         assert 0.0 <= model.forecast(0.5).mean <= 1.0
+
+
+@pytest.mark.parametrize("other", transforms.names())
+@pytest.mark.parametrize("loss", ["squared", "log"])
+def test_a_state_is_read_again_whatever_stands_behind_means_between_knots(other, loss) -> None:
+    experts = (HatMeans(cells=5), transforms.get(other)(), HatMeans(cells=3))
+    model = Calibrant(experts, loss=loss, seed=1)
+    for raw, outcome in zip(*overconfident(60, 1), strict=True):
+        model.observe(model.forecast(raw), outcome)
+        again = Calibrant.from_bytes(model.to_bytes())
+        assert again == model
+    assert again.forecast(0.3).value == model.forecast(0.3).value

@@ -88,7 +88,7 @@ class Lists:
         self._clocks = spots[body.clocks]
         ends = [end[body.places] for end in (layout.low, layout.high)]
         limits = (end[:wholes].tolist() for end in ends)
-        self._lines = list(zip(spots, *limits, tally.tolist(), strict=True))
+        self._limits = *limits, tally.tolist()
         self._low, self._high = (end[wholes:].view(np.float64) for end in ends)
         fresh = np.concatenate([layout.fresh[places], body.fresh[body.inverse]])
         self._reals = fresh[wholes:].view(np.float64)
@@ -121,6 +121,7 @@ class Lists:
         spot[-1 - told[listed].astype(np.int64)] = listed
         # Where a line is in a list, unless that is in the array.
         spots = spot[places + layout.row]
+        self._lines = list(zip(spots[:wholes].tolist(), *self._limits, strict=True))
         lines = spots.nonzero()[0]
         self._runs, self._plain = line[apart] - wholes, lines[wholes:] - wholes
         self._spots = spots[lines[wholes:]].tolist()
