@@ -50,7 +50,8 @@ def interrupted(work: Callable[[], Any], after: int) -> int:
         nonlocal count
         if "calibrant" not in frame.f_code.co_filename:
             return None
-        frame.f_trace_opcodes = True
+        # Python 3.13 tells of the first frame of a function only if the trace is known by now ...
+        frame.f_trace, frame.f_trace_opcodes = trace, True
         if event == "opcode":
             before, last[frame] = last.get(frame), _names(frame.f_code)[frame.f_lasti]
             looked = before in LOOKED_AFTER and frame.f_lasti not in _ends(frame.f_code)
@@ -60,6 +61,8 @@ def interrupted(work: Callable[[], Any], after: int) -> int:
         return trace
 
     kept = sys.gettrace()
+    # ... and 3.12 of none at all until some frame has asked for instructions.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         work()
