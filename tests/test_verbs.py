@@ -263,6 +263,18 @@ def test_correct_returns_the_ticket_with_the_right_outcome(name: str) -> None:
         play.rec.correct(ticket, play.other)
 
 
+@every
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_a_certificate_is_data_for_json(name: str, rounds: int) -> None:
+    play = Play(name)
+    for _ in range(rounds):
+        play.closed()
+    found = play.rec.certificate()
+    told = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert told["rounds"] == found.rounds == rounds
+    assert told["holds"] == found.holds
+
+
 # Refusals.
 
 

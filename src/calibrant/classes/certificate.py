@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from calibrant.bounds.game import ESTIMATED
@@ -160,6 +160,10 @@ class SimplexCertificate(Seeded):
     def holds(self) -> bool | None:
         """Whether both errors are below what is sure of this run; None if that is nothing."""
         return None if self.sure is None else self.c2_cells <= self.sure
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the certificate as JSON-ready data."""
+        return asdict(self) | {"holds": self.holds}
 
     def __str__(self) -> str:
         head = tally(self.rounds, self.open, self.expired)
