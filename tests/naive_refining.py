@@ -12,8 +12,8 @@ from naive_bounds import log_cap, visits
 class Refining(naive.Anchored):
     """The anchored rule over the points in use, whose averages begin with one more draw."""
 
-    def __init__(self, values, prior=0, centre=naive.HALF, doublings=2, **options):
-        super().__init__(values, prior, centre, **options)
+    def __init__(self, values, prior=0, centre=naive.HALF, doublings=2, strength=5.5, **options):
+        super().__init__(values, prior, centre, strength, **options)
         self.steps, self.variance = [2**width for width in range(doublings, 0, -1)], 0.0
         self.first = range(0, len(values), 2**doublings)
 

@@ -178,13 +178,18 @@ def test_a_journal_of_then_opens_with_the_pattern_of_today(keyed: bool, tmp_path
 
 
 def test_each_way_back_undoes_one_change_alone() -> None:
-    today = Calibrant(loss="log").spec.settings
-    before_swaps, before_alike, before_share = (undo(today) for undo in UNDO)
+    usual, today = Calibrant().spec.settings, Calibrant(loss="log").spec.settings
+    before_weights, before_swaps, before_alike, before_share = (undo(today) for undo in UNDO)
     now, then = today["transform"]["parameters"], before_share["transform"]["parameters"]
     assert now["alike"]
     assert now["swaps"]
     assert then == now | {"share": 3e-4}
     assert before_swaps["transform"]["parameters"] == {k: now[k] for k in now if k != "swaps"}
+    halved = {"start": [0.5] + [0.5 / 7] * 7}
+    assert before_weights["parameters"] == today["parameters"] | {"strength": 4.0}
+    assert before_weights["transform"]["parameters"] == now | halved
+    slower = UNDO[0](usual)["transform"]["parameters"]
+    assert slower == usual["transform"]["parameters"] | halved | {"eta": 2.0, "share": 3e-4}
     assert "alike" not in before_alike["transform"]["parameters"]
     assert before_alike["transform"]["parameters"]["share"] == now["share"] == 3e-5
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import naive_refining as naive
 import numpy as np
 import players
@@ -152,7 +154,8 @@ def test_late_outcomes_leave_a_promise_in_one_bucket(delay) -> None:
 
 
 def test_a_promise_for_ever_is_about_the_finest_grid() -> None:
-    made = Calibrant.from_epsilon(0.001, method="refining", seed=1).calibrator
+    model = Calibrant.from_epsilon(0.001, method="refining", seed=1)
+    made, mixture = model.calibrator, model.transform
     coarser = Refining(resolution=made.resolution - 1)
     limits = []
     for rule in (made, coarser):
@@ -163,8 +166,9 @@ def test_a_promise_for_ever_is_about_the_finest_grid() -> None:
         # One round in 16 may be on the first grid, because of swaps of models.
         first = float(np.diff(rule.lattice.values[:: 1 << rule.doublings]).max()) / 2
         floor = rule.lattice.half_cell**2 + first**2 / 16
-        assert limits[-1] == pytest.approx(1.25 * floor, rel=1e-3)
-    assert limits[0] <= 0.001 < limits[1] + 0.0002
+        assert limits[-1] == pytest.approx((1 + 1 / rule.strength) * floor, rel=1e-3)
+    shared = -math.log1p(-mixture.share) / mixture.eta
+    assert limits[0] + shared <= 0.001 < limits[1] + shared
 
 
 # Rare events.

@@ -8,6 +8,7 @@ means is listed here with the way back, and a state is looked for under each of 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
@@ -20,6 +21,22 @@ from calibrant.recalibrate.spec import Spec
 
 Form = dict[str, Any]
 """Settings of a spec."""
+WEIGHTS: Final = (5.5, 1.0, 1.0, 1.0, 1.2, 1.0, 1.0, 1.0)
+"""First weights of the default's experts; one that reads context has 1 besides."""
+
+
+def _before_slower_weights(told: Form) -> Form | None:
+    """Undo: weights of experts follow more slowly, and these pull the last stage more strongly."""
+    now, rule, found = _parameters(told), told["parameters"], told
+    several = len(now.get("start", ()))
+    if several and [*now["start"]] == _first_weights((*WEIGHTS, *[1.0] * several)[:several]):
+        rate = {"eta": 2.0} if now["eta"] == 1.5 else {}
+        found = _with(found, start=_first_weights((7.0, *[1.0] * (several - 1))), **rate)
+    if told["loss"] != "log" and now.get("share") == 4e-4:
+        found = _with(found, share=3e-4)
+    if told["method"] == "refining" and rule["strength"] == 5.5:
+        found = found | {"parameters": rule | {"strength": 4.0}}
+    return None if found is told else found
 
 
 def _before_swaps(told: Form) -> Form | None:
@@ -39,6 +56,7 @@ def _before_smaller_share(told: Form) -> Form | None:
 
 
 UNDO: Final[tuple[Callable[[Form], Form | None], ...]] = (
+    _before_slower_weights,
     _before_swaps,
     _before_alike,
     _before_smaller_share,
@@ -50,6 +68,12 @@ def _parameters(told: Form) -> dict[str, Any]:
     """Return the parameters of the mixture that comes first; none where there is no mixture."""
     transform = told.get("transform") or {}
     return transform.get("parameters", {}) if transform.get("name") == "mixture" else {}
+
+
+def _first_weights(told: Sequence[float]) -> list[float]:
+    """Return weights as a mixture keeps them."""
+    total = math.fsum(told)
+    return [weight / total for weight in told]
 
 
 def _with(told: Form, **changes: Any) -> Form:
