@@ -253,13 +253,15 @@ def short_stream(seed: int) -> Stream:
 
 
 OWN = 77
+UNSEEN = 1_000
+"""The default was chosen with a look at streams before this one."""
 BASES = (0.05, 0.1, 0.2, 0.35, 0.5)
 
 
 def own_rows(count: int, seeds: int) -> Iterator[str]:
     """Yield what each setting does to short streams of our own."""
     bar = 100.0 * fast.WORSE
-    made = [short_stream(seed) for seed in range(count)]
+    made = [short_stream(seed) for seed in range(UNSEEN, UNSEEN + count)]
     before = [scores(lambda k: fast.model(fast.BEFORE, k), s, seeds).mean() for s in made]
     yield f"| tried | mean | above +{bar:g} %, of {count} | 95 of 100 below | worst |"
     yield "|---|---|---|---|---|"

@@ -11,6 +11,7 @@ import pytest
 from golden.make_files import FILES, SEED, answers, begun, pattern
 
 from calibrant import Calibrant, Journal, Recalibrator, Table
+from calibrant.classes import ClassCalibrant
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.recalibrate.earlier import UNDO, earlier_forms, earlier_patterns, patterns_of, was
 from tests.interrupting import interrupted
@@ -175,6 +176,20 @@ def test_a_journal_of_then_opens_with_the_pattern_of_today(keyed: bool, tmp_path
         journal.observe("one", 1)
     with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
         Journal(path, Calibrant(buckets=2), **options)
+
+
+def test_a_journal_of_classes_of_then_opens_with_the_pattern_of_today(tmp_path: Path) -> None:
+    earlier, *_ = earlier_patterns(Calibrant())
+    then = ClassCalibrant(3, experts=earlier.transform, strength=earlier.calibrator.strength)
+    assert then.spec != ClassCalibrant(3).spec
+    path = tmp_path / "journal"
+    with Journal(path, then, keyed=False) as journal:
+        journal.forecast(None, [0.2, 0.3, 0.5], id="one")
+    with Journal(path, ClassCalibrant(3), keyed=False) as journal:
+        journal.observe("one", 1)
+    for other in (ClassCalibrant(4), ClassCalibrant(3, buckets=2), Calibrant()):
+        with pytest.raises(InvalidInput, match="pattern must be that of the stream"):
+            Journal(path, other, keyed=False)
 
 
 def test_each_way_back_undoes_one_change_alone() -> None:

@@ -244,6 +244,11 @@ class InClasses(Filed):
         """Say whether another model has the same settings."""
         return super().like(other) and bool(other.classes == self.model.classes)
 
+    def made_of(self, pattern: Any) -> bool:
+        """Say whether the model is what is made of a pattern, or was before."""
+        classes = pattern.classes if isinstance(pattern, ClassCalibrant) else 0
+        return bool(classes == self.model.classes) and was(self.model._spec, pattern)
+
 
 FORMS: Final[tuple[type[Form], ...]] = (Keyed, Lone, InGroups, InClasses)
 

@@ -124,7 +124,7 @@ def patterns_of(parcels: Sequence[Any], pattern: Recalibrator) -> list[Recalibra
     return found
 
 
-def was(spec: Spec, pattern: Recalibrator) -> bool:
+def was(spec: Spec, pattern: Any) -> bool:
     """Say whether a spec is that of a pattern, today or at an earlier time."""
     told = spec.settings
     forms = earlier_forms(pattern.spec.settings)
