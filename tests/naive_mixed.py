@@ -143,7 +143,7 @@ def mixed(quantiles, outcomes, crowd=1):
             spreads.append(d)
             parts.append(part)
             fades = weighted(parts, 0.995)
-            usual = mean(losses, fades) * crowd
+            usual = max(mean(losses, fades), (max(own) - min(own)) / 8) * crowd
             bare = [
                 w * math.exp((min(own) - x) / usual) if usual else w
                 for w, x in zip(weights, own, strict=True)

@@ -153,3 +153,10 @@ def test_a_state_of_the_fourth_version_lets_the_first_outcomes_count_more() -> N
     assert (rec.spec.alike, rec.spec.even) == (True, False)
     assert QuantileRecalibrator.from_bytes(rec.to_bytes()) == rec
     assert QuantileRecalibrator(seed=1).spec.even
+
+
+def test_a_state_of_the_fifth_version_lets_one_outcome_move_weights_by_anything() -> None:
+    rec = from_bytes(json.loads((STATES / "v9" / "quantiles_mixed.json").read_text()))
+    assert (rec.spec.even, rec.spec.capped) == (True, False)
+    assert QuantileRecalibrator.from_bytes(rec.to_bytes()) == rec
+    assert QuantileRecalibrator(seed=1).spec.capped

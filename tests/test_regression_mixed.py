@@ -31,6 +31,7 @@ def replayed(quantiles, outcomes):
     """Return what the kernel tells of each round, and its words after the last."""
     marks, told = shifts.fresh(), np.empty((len(outcomes), shifts.TOLD))
     rooms = [0.0] * shifts.ROOM, [0.0] * shifts.SAID
+    rooms[0][shifts.CAPPED] = 1.0
     shifts.replay(marks, 0, quantiles.ravel().tolist(), outcomes.tolist(), *rooms, told.ravel())
     return told, marks
 
@@ -186,6 +187,38 @@ def test_forecasts_without_loss_leave_weights_alone() -> None:
     told, marks = replayed(np.zeros((5, shifts.GRID)), np.zeros(5))
     assert marks[: shifts.EXPERTS] == pytest.approx(shifts.fresh()[: shifts.EXPERTS])
     assert (told == 0.0).all()
+
+
+SPREADS = {
+    "one in fifty is huge": lambda rng: np.where(rng.random(2000) < 0.02, 1000.0, 1.0),
+    "orders of magnitude": lambda rng: np.exp(2.0 * rng.normal(size=2000)),
+}
+
+
+@pytest.mark.parametrize("kind", SPREADS)
+def test_right_forecasts_of_very_different_spreads_lose_little(kind) -> None:
+    rng = np.random.default_rng(4)
+    spread = SPREADS[kind](rng)
+    mean = spread * rng.normal(size=2000)
+    raw, outcomes = Distributions.normal(mean, spread), mean + spread * rng.normal(size=2000)
+    run = QuantileRecalibrator(levels=[0.05, 0.5, 0.95], seed=1).replay(raw, outcomes)
+    fair = raw.crps(outcomes).mean()
+    assert run.mixed.crps(outcomes).mean() < 1.003 * fair
+    assert run.mean.crps(outcomes).mean() < 1.01 * fair
+
+
+def test_one_outcome_moves_weights_by_no_more_than_some_unless_a_state_is_of_earlier() -> None:
+    said = [30.0, 1.0] + [0.0, 1.0] * (shifts.EXPERTS - 2)
+    found = []
+    for capped in (0.0, 1.0):
+        marks, room = shifts.fresh(), [0.0] * shifts.ROOM
+        marks[shifts.REMEMBERED], marks[shifts.LOSS], room[shifts.CAPPED] = 200.0, 0.5, capped
+        shifts.learn(marks, 0, MIDDLES[0].tolist(), 0, room, said, 100.0, 1.0)
+        found.append(marks[shifts.EXPERTS - 1] / marks[1])
+    # Of the first weights a share returns, without which it were exp(-60) and exp(-8).
+    back = shifts.SHARED * shifts.first_weight(1)
+    assert found[0] == pytest.approx(back, rel=0.01)
+    assert found[1] == pytest.approx(np.exp(-shifts.APART) + back, rel=0.05)
 
 
 def test_the_last_stage_can_be_another() -> None:

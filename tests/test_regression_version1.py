@@ -21,7 +21,7 @@ from calibrant.regression.pit import CENTRE, LevelCalibrator, LevelSpec, write_f
 pytestmark = pytest.mark.base
 
 STATES = Path(__file__).parent / "golden" / "states" / "v1"
-VERSIONS = {"interval": 4, "level": 4, "quantiles": 5}
+VERSIONS = {"interval": 4, "level": 4, "quantiles": 6}
 KINDS = {
     "interval_aci": ConformalInterval,
     "interval_saocp": ConformalInterval,

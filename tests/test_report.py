@@ -294,6 +294,33 @@ def test_accuracy_is_not_called_improved_while_the_log_loss_rose() -> None:
     assert "log loss 0.250 → " in said
 
 
+def test_accuracy_is_not_called_unchanged_while_the_log_loss_rose_by_enough_to_matter() -> None:
+    same = with_regret(told(*FIXED), 0.0, -0.004, 0.004)
+    assert "Accuracy unchanged: Brier 0.230 → 0.201;" in headline(same)
+    log_loss = same["forecast"]["log_loss"]
+    said = headline(with_scores(same, "raw", log_loss=log_loss / 3.0))
+    assert "Brier score unchanged but a worse log loss: Brier 0.230 → 0.201, log loss 0." in said
+    assert "unchanged:" not in said.partition("; ranking")[0]
+    assert "log loss" not in headline(with_scores(same, "raw", log_loss=log_loss / 1.02))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.02, 0.02), (math.nan, math.nan)])
+def test_a_log_loss_that_rose_is_named_where_the_brier_score_tells_nothing(
+    low: float, high: float
+) -> None:
+    summary = with_regret(told(*FIXED), 0.001, low, high)
+    assert "log loss" not in headline(summary)
+    assert ", log loss 0.2" in headline(with_scores(summary, "raw", log_loss=0.2))
+
+
+def test_a_ranking_is_not_called_improved_without_the_log_loss_that_rose() -> None:
+    ranked = with_scores(told(*FIXED), "auc", raw=0.61, forecast=0.68)
+    same = with_regret(ranked, 0.0, -0.004, 0.004)
+    log_loss = same["forecast"]["log_loss"]
+    said = headline(with_scores(same, "raw", log_loss=log_loss / 1.02))
+    assert re.search(r"Accuracy unchanged: Brier .*, log loss .*; ranking improved: AUC", said)
+
+
 def test_a_ranking_that_got_better_is_said_to_have() -> None:
     said = opening_of(with_scores(told(*FIXED), "auc", raw=0.61, forecast=0.68))
     assert said.endswith("ranking improved: AUC 0.610 → 0.680.")

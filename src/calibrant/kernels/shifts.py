@@ -11,7 +11,12 @@ the loss of these is twice the mean pinball loss, which is the CRPS, but for lev
     experts by descent           centre = c + a, spread = d k; a and k go down the slope of the loss
 
     mixture      centre and spread are the means of those of experts, by weights w
-    learn        w[i] *= exp(-loss[i] / mean loss), then w[i] = (1 - s) w[i] / sum of w + s w0[i]
+    learn        w[i] *= exp(-loss[i] / unit), then w[i] = (1 - s) w[i] / sum of w + s w0[i]
+                 unit = the mean loss, or an eighth of how far losses are apart if that is more
+
+Without the eighth a round that is worth many others, as where spreads of raw forecasts differ by
+orders of magnitude, leaves all weight with whoever was lucky in it.  States of earlier versions go
+on without.
 
 The mixture has the raw shape again: to average centres and spreads is to average quantiles, whose
 loss is at most the average loss.  Moments forget by a factor a round, and start with the raw
@@ -22,7 +27,7 @@ A late outcome is learned from what experts said then, for their weights, and fr
 say now, for themselves.  One of N that wait at a time counts less, whatever it is and however late
 (:mod:`calibrant.kernels.crowd`)::
 
-    w[i] *= exp(-loss[i] / (N mean loss)), and the share s is s/N
+    w[i] *= exp(-loss[i] / (N unit)), and the share s is s/N
     moments learn the part 1/sqrt(N) of a round, or less where outcomes that wait together are
     alike: rounds remembered and what is forgotten go by it, also those that came before others
     waited
@@ -77,6 +82,8 @@ SHARED: Final = 3e-4
 """Which part of the weights returns to the first weights in each round."""
 FADE: Final = 0.995
 """What a round leaves of the mean loss and of the mean spread of those before."""
+APART: Final = 8.0
+"""By how much an outcome moves logarithms of weights apart at most."""
 ENOUGH: Final = 2.5
 """Rounds that an expert by moments must remember to say something of its own."""
 SHRINK: Final = 5.0
@@ -143,9 +150,11 @@ BELIEVED: Final = 20.0
 RAW_CENTRE, RAW_SPREAD, SHAPE = range(3)
 LOSSES: Final = SHAPE + GRID
 EVEN: Final = LOSSES + EXPERTS
-ROOM: Final = EVEN + 1
-"""Numbers of scratch room: centre, spread and shape of a raw forecast, losses of experts, and
-above 0 unless outcomes that came before others waited count more, as in the fourth version."""
+CAPPED: Final = EVEN + 1
+ROOM: Final = CAPPED + 1
+"""Numbers of scratch room: centre, spread and shape of a raw forecast, losses of experts; above 0
+unless outcomes that came before others waited count more, as in the fourth version; and above 0
+unless one outcome may move weights by anything, as in the fifth."""
 TOLD: Final = 4
 """Numbers that a round tells: centre and spread of the raw forecast and of the mixture."""
 
@@ -346,16 +355,17 @@ def count(marks: Any, at: int, numbers: Any, start: int, d: float, y: float, par
 
 def weigh(marks: Any, at: int, room: Any, said: Any, y: float, crowd: float, part: float) -> None:
     """Weigh experts anew by the losses of what they said, in units of the mean loss."""
-    least = loss_of(room, room[RAW_CENTRE], room[RAW_SPREAD], y)
+    most = least = loss_of(room, room[RAW_CENTRE], room[RAW_SPREAD], y)
     room[LOSSES] = least
     mean = marks[at] * least
     for k in range(1, EXPERTS):
         loss = loss_of(room, said[2 * k - 2], said[2 * k - 1], y)
         room[LOSSES + k] = loss
         mean += marks[at + k] * loss
-        least = min(least, loss)
+        least, most = min(least, loss), max(most, loss)
     marks[at + LOSS] += (mean - marks[at + LOSS]) * part / marks[at + REMEMBERED]
-    usual, total, share = marks[at + LOSS] * crowd, 0.0, SHARED / crowd
+    unit = max(marks[at + LOSS], (most - least) / APART if room[CAPPED] > 0.0 else 0.0)
+    usual, total, share = unit * crowd, 0.0, SHARED / crowd
     for k in range(EXPERTS):
         if usual > 0.0:
             marks[at + k] *= exp((least - room[LOSSES + k]) / usual)

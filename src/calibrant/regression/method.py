@@ -150,8 +150,11 @@ class Method(ABC):
     def throw(self, how: str) -> None:  # noqa: B027
         """Throw coins so, where chances are drawn."""
 
-    def follow(self, alike: bool, even: bool = True) -> None:  # noqa: B027
-        """Let late outcomes count as some of many, and as all before; or not, as in the past."""
+    def follow(self, alike: bool, even: bool = True, capped: bool = True) -> None:  # noqa: B027
+        """Let late outcomes count as some of many, and as all before; or not, as in the past.
+
+        And let one outcome move weights of experts by no more than some.
+        """
 
     def bend(self, bent: bool) -> None:  # noqa: B027
         """Let ends move faster far away and slower if outcomes are late, or as in the past."""

@@ -43,8 +43,9 @@ class Mixed(Pit):
         mixed        the raw distribution, its values x moved to m + (x - c) s/d
         announce     what "pit" makes of the levels of mixed
         learn        "pit": which of its quantiles of mixed cover the outcome
-                     experts: weights by exp(-CRPS / mean CRPS) of what each one said, then
-                     moments and descents; less of an outcome that is one of many that wait
+                     experts: weights by exp(-CRPS / mean CRPS) of what each one said, 8 nats
+                     apart at most, then moments and descents; less of an outcome that is one of
+                     many that wait
 
     Quantiles are finite, for the ends of the mixture go on beyond the outermost level that is
     learned.  Where outcomes lie on atoms of the raw distributions, which must not move, the raw
@@ -76,9 +77,12 @@ class Mixed(Pit):
         super().__init__(levels, calibrator=calibrator, prior=prior, resolution=resolution, **more)
         self.follow(True)
 
-    def follow(self, alike: bool, even: bool = True) -> None:
-        """Let late outcomes count as some of many, and as all before; or not, as in the past."""
-        self._follows, self._even = alike, even
+    def follow(self, alike: bool, even: bool = True, capped: bool = True) -> None:
+        """Let late outcomes count as some of many, and as all before; or not, as in the past.
+
+        And let one outcome move weights by no more than some.
+        """
+        self._follows, self._even, self._capped = alike, even, capped
         self._specs = [dataclasses.replace(spec, doubts=alike) for spec in self._specs]
         # Where outcomes are late, tickets keep what was announced beside what experts said.
         self.advice = shifts.GRID + shifts.SAID + (2 if alike else 0)
@@ -119,7 +123,8 @@ class Mixed(Pit):
         numbers, said = ticket.advice[: shifts.GRID], ticket.advice[shifts.GRID :]
         (words, marks), row, room = self._seat.state(), self._seat.row, [0.0] * shifts.ROOM
         crowd = float(crowd_then(words, row, ticket.number)) if self._follows else 1.0
-        marks[SAME], room[shifts.EVEN] = 1.0, 1.0 if self._even else 0.0
+        marks[SAME], room[shifts.EVEN] = 1.0, float(self._even)
+        room[shifts.CAPPED] = float(self._capped)
         if crowd > 1.0:
             # The last stage has a theorem, which reckons with lags that were seen.
             lag = max(words[row + LONGEST_LAG], words[row + ISSUED] - ticket.number - 1)
@@ -145,6 +150,7 @@ class Mixed(Pit):
         """Play a batch: experts first, then the mixture level by level."""
         numbers, told = _numbers(raw), np.empty((len(outcomes), shifts.TOLD))
         rooms = np.empty(shifts.ROOM), np.empty(shifts.SAID)
+        rooms[0][shifts.CAPPED] = float(self._capped)
         work = len(outcomes) * shifts.GRID * shifts.EXPERTS
         if (machine := machine_for(shifts.replay, "shifts", work)) is not None:
             given = self._seat.flat(), self._experts_at, numbers.ravel(), outcomes

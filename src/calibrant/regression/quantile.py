@@ -87,7 +87,7 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
     methods: ClassVar = quantile_methods
     aim: ClassVar = ("levels", target_levels)
     choice: ClassVar = ("ties", ("random", "below"))
-    version: ClassVar[int] = 5
+    version: ClassVar[int] = 6
     migrations: ClassVar[dict[int, Migration]] = NumberStream.migrations | {
         1: quantile_migrated,
         # Experts go on to learn late outcomes as if these came at once, and calibrators of levels
@@ -95,6 +95,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
         3: untold(4, alike=False),
         # Outcomes that came before others waited counted more.
         4: untold(5, even=False),
+        # One outcome goes on to move weights by anything.
+        5: untold(6, capped=False),
     }
 
     def __init__(
@@ -277,7 +279,8 @@ class QuantileRecalibrator(NumberStream[QuantileTicket, LevelMethod]):
 
     def _stored(self) -> tuple[dict[str, Any], dict[str, Words]]:
         settings, arrays = super()._stored()
-        return settings | {"alike": self._spec.alike, "even": self._spec.even}, arrays
+        told = {name: getattr(self._spec, name) for name in ("alike", "even", "capped")}
+        return settings | told, arrays
 
     def certificate(self, failure: float = FAILURE) -> QuantileCertificate:
         """Return what was measured at each level, and its bound beside it.

@@ -25,6 +25,8 @@ class NumberSpec:
     alike, even
         Whether late outcomes count as some of many, and as all before; not so in states of
         earlier versions.
+    capped
+        Whether one outcome moves weights of experts by no more than some; not so in these either.
     bent
         Whether ends of intervals move faster where coverage is far away, and slower where outcomes
         are late; not so in these either.
@@ -38,6 +40,7 @@ class NumberSpec:
     coins: str
     alike: bool = True
     even: bool = True
+    capped: bool = True
     bent: bool = True
 
     @property

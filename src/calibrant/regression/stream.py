@@ -31,6 +31,8 @@ TicketT = TypeVar("TicketT", bound=NumberTicket)
 MethodT = TypeVar("MethodT", bound=Method)
 
 NEXT: Final = "next"
+FOLLOWS: Final = "alike", "even", "capped", "bent"
+"""Settings that states of some earlier version lack."""
 """Under which the last prediction is noted."""
 
 
@@ -59,12 +61,12 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
         choice = check.choice(settings[name], name, allowed)
         method = self._method = _made(made, target, settings["options"])
         how = check.choice(settings.get("coins", SAFE), "coins", tuple(COIN_CODES))
-        follows = (settings.get(what, True) is True for what in ("alike", "even", "bent"))
+        follows = (settings.get(what, True) is True for what in FOLLOWS)
         options = tuple(sorted(method.options().items()))
         told = method.name, _frozen(target), choice, options, how, *follows
         spec = self._spec = NumberSpec(self.kind, *told)
         method.throw(how)
-        method.follow(spec.alike, spec.even)
+        method.follow(spec.alike, spec.even, spec.capped)
         method.bend(spec.bent)
 
     def _begin(self, secret: Secret, max_open: Any, row: Words | None = None) -> None:

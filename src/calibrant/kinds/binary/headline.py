@@ -29,7 +29,7 @@ from calibrant.summary import BucketRow, Summary
 SLIGHT: Final = 0.005
 """Differences of Brier scores, and of AUC, that are too small to matter, but for small scores."""
 SHARE: Final = 0.025
-"""Of the Brier score: what is too small to matter there."""
+"""Of the Brier score, and of the log loss: what is too small to matter there."""
 
 
 def calibration(summary: Summary) -> Finding:
@@ -100,6 +100,8 @@ LESS_RANKED: Final = {
     False: "Lower errors but a worse ranking: ",
 }
 """What is said where every score improved but the ranking, by little and by more."""
+LOG_LOSS_ROSE: Final = ACCURACY | {"same": "Brier score unchanged but a worse log loss: "}
+"""What is said where the log loss rose by enough to matter."""
 
 
 def opening(summary: Summary) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ def opening(summary: Summary) -> tuple[str, ...]:
     told.  Claims that forecasts were off hold at the 95 % level over all intervals at once, if
     outcomes are independent.  Changes of accuracy are judged by the interval of the Brier
     scores' difference; accuracy is not called improved where log loss or ranking (AUC) got
-    worse, by however little is printed.
+    worse, by however little is printed, nor unchanged where the log loss rose by 2.5 % or more.
 
     Examples
     --------
@@ -292,7 +294,10 @@ def _cost(summary: Summary) -> str:
         return f"{ACCURACY['mixed']}{scores}{told}"
     if "improved" in verdict and _costs_ranking(summary):
         return f"{LESS_RANKED[_is_slight(summary)]}{scores}, {_auc(summary)}"
-    return f"{ACCURACY[verdict]}{_brier(summary)}{told}"
+    if "worse" not in verdict and _costs_much_log_loss(summary):
+        return f"{LOG_LOSS_ROSE[verdict]}{scores}{told}"
+    named = _costs_log_loss(summary) and "improved" in ranking
+    return f"{ACCURACY[verdict]}{scores if named else _brier(summary)}{told}"
 
 
 def _costs_log_loss(summary: Summary) -> bool:
@@ -300,6 +305,12 @@ def _costs_log_loss(summary: Summary) -> bool:
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
     d = _log_digits(raw, now)
     return round(now, d) > round(raw, d)
+
+
+def _costs_much_log_loss(summary: Summary) -> bool:
+    """Say whether the log loss got worse by enough to matter."""
+    raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
+    return _costs_log_loss(summary) and now - raw > SHARE * raw
 
 
 def _costs_ranking(summary: Summary) -> bool:
