@@ -376,7 +376,11 @@ class Counter(Generic[TicketT]):
         elif waits is not None:
             self._pop(waits)
         if how is EXPIRED:
-            self._note(number, how)
+            self.note_expired(number)
+
+    def note_expired(self, number: int) -> None:
+        """Remember that a ticket expired before its time: its number does not tell that."""
+        self._note(number, EXPIRED)
 
     def _pop(self, waits: Found) -> None:
         """Take a ticket from the desk, as the desk keeps it."""
