@@ -31,7 +31,7 @@ class KeyedTickets(KeyedStore):
         stream = self._made.from_bytes(self._lone_document(number).to_bytes())
         stream._counter.earlier = frozenset(self._earlier)
         if self._closed.fate(number, ticket.number) is EXPIRED:
-            stream._counter.note_expired(ticket.number)
+            stream._counter.note(ticket.number, EXPIRED)
         return number, stream
 
     def _given(self, ticket: Any, found: Found) -> KeyedTicket:

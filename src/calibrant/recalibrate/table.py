@@ -279,8 +279,7 @@ class Table(KeyedTickets):
         with self._gate:
             found, given = self._find(ticket)
             name, number, n, place, weight, raw, stamp, _, mixed, *kept = found
-            moment = None if time is None else check.moment(time)
-            if moment is not None and moment < stamp:
+            if time is not None and (moment := check.moment(time)) < stamp:
                 rule = f"time must not be before the forecast's {stamp!r}"
                 raise InvalidInput(f"{rule}, got {moment!r}")
             when = 0.0 if stamp != stamp else stamp
