@@ -521,6 +521,33 @@ def test_compiled_and_plain_agree_to_the_last_bit() -> None:
     assert Context(places=64).kernel.machine is not None
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_mixture_with_a_reader_may_be_an_expert_itself(depth: int) -> None:
+    raw, outcomes, told = rounds = stream(200)
+    own = nested = ExpertMixture((Identity(), Context(places=64)), share=0.0)
+    for _ in range(depth):
+        nested = ExpertMixture((nested,), share=0.0, form="mean")
+    alone, inside, batch = (Calibrant(e, seed=1) for e in (own, nested, nested))
+    made = one_by_one(alone, rounds)
+    assert one_by_one(inside, rounds) == made
+    assert batch.replay(raw, outcomes, context=columns(told)).forecast.tolist() == made
+    waiting = inside.forecast(0.3, context=told[0])
+    inside.forecast(0.3, context=told[1])
+    again = Calibrant.from_bytes(inside.to_bytes())
+    for model in (inside, again):
+        model.observe(waiting.id, 1)
+    assert inside == again
+
+
+def test_readers_within_experts_count_too() -> None:
+    inner = ExpertMixture((Identity(), Context(places=64)))
+    for experts in ((inner, inner), (inner, Context())):
+        with pytest.raises(InvalidInput, match=r"at most one that reads context, got 2$"):
+            ExpertMixture(experts)
+    with pytest.raises(InvalidInput, match=r"at most one that reads context, got 2$"):
+        Calibrant((inner,), context=True)
+
+
 def test_an_expert_that_stands_alone_reads_no_context_and_plays_all_the_same() -> None:
     raw, outcomes, told = stream(20)
     model, other = (Calibrant(Context(places=64), seed=1) for _ in range(2))

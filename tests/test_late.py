@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.late import Late, crowd, score, streams
-from calibrant import Calibrant, Recalibrator, bounds, metrics
+from calibrant import Calibrant, Recalibrator, Table, bounds, metrics
 from calibrant.errors import InvalidInput
 from calibrant.kernels.layout import CROWD, LAG
 from calibrant.recalibrate.record import account_of
-from calibrant.transforms import BucketMeans, Identity, OnlinePlatt
+from calibrant.registry import transforms
+from calibrant.transforms import BucketMeans, Identity, OnlinePlatt, Temperature
 
 STREAMS = {stream.name: stream for stream in streams(4_000, 0)}
 BY_OUTCOME = [name for name in STREAMS if "late by" in name and name[:3] in ("one", "zer")]
@@ -129,6 +130,60 @@ def test_a_restart_between_late_outcomes_changes_nothing() -> None:
         one.observe(ticket.id, ticket.number % 2)
         other = Calibrant.from_bytes(other.to_bytes())
         other.observe(ticket.id, ticket.number % 2)
+    assert one == other
+
+
+def between(model: Calibrant, how: str) -> Calibrant:
+    """Look at a stream, or let it come back from where it is stored."""
+    if how == "mean":
+        model.predict_mean_one(0.6)
+    if how == "draw":
+        model.sample_one(0.6)
+    return Calibrant.from_bytes(model.to_bytes()) if how == "restart" else model
+
+
+@pytest.mark.parametrize("how", ["mean", "draw", "restart"])
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("name", transforms.names())
+def test_a_late_outcome_is_learned_for_what_a_transform_says_now(name, again, how) -> None:
+    models = [Calibrant(transforms.get(name)(), buckets=2, seed=1) for _ in range(2)]
+    for k, model in enumerate(models):
+        for p in range(8):
+            model.observe(model.forecast(p / 8), p % 2)
+        early, late = model.forecast(0.3), model.forecast(0.6)
+        model.observe(early, 1)
+        if again:
+            model.forecast(0.6)
+        models[k] = between(model, how) if k else model
+        models[k].observe(late.id, 1)
+    assert models[0] == models[1]
+
+
+def test_a_key_learns_late_outcomes_whatever_other_keys_were_asked() -> None:
+    table, lone = Table(Calibrant(Temperature()), seed=1), Calibrant(Temperature(), seed=1, key="a")
+    waiting = [(table.forecast("a", p), lone.forecast(p)) for p in (0.3, 0.6, 0.8)]
+    for tickets in waiting[:2]:
+        for stream, ticket in zip((table, lone), tickets, strict=True):
+            stream.observe(ticket, 1)
+    table.forecast("a", 0.8)
+    table.forecast("b", 0.5)
+    lone.forecast(0.8)
+    table.observe(waiting[2][0], 1)
+    lone.observe(waiting[2][1], 1)
+    assert table.row("a") == lone.to_bytes()
+
+
+@pytest.mark.parametrize("experts", [None, Temperature()])
+def test_a_round_that_was_looked_at_is_learned_for_what_experts_say_now(experts) -> None:
+    one, other = (Calibrant(experts, buckets=2, seed=1) for _ in range(2))
+    for model in (one, other):
+        for p in range(1, 200):
+            model.learn_one(p / 200, p > 100)
+        model.sample_one(0.9)
+        model.learn_one(0.1, 1)
+        if model is other:
+            model.predict_mean_one(0.9)
+        model.learn_one(0.9, 1)
     assert one == other
 
 

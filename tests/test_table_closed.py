@@ -118,6 +118,22 @@ def test_tickets_that_went_because_there_were_too_many_are_expired() -> None:
     assert table.observe(("c", 1), 1).number == 1
 
 
+@pytest.mark.parametrize("crowded", [False, True])
+def test_no_outcome_of_a_ticket_that_expired_is_corrected(crowded: bool) -> None:
+    table = Table(made(), seed=1, most_open=1 if crowded else None, when_full="expire")
+    gone = table.forecast("a", 0.5, id="gone")
+    if not crowded:
+        table.expire(gone)
+    for _ in range(20):
+        table.observe(table.forecast("a", 0.5), 1)
+    before = table.row("a")
+    for told in ({}, {"was": 1}):
+        assert refusal(ExpiredTicket, lambda told=told: table.correct(gone, 0, **told)) == (
+            "ticket 'gone' must be open, got one that was expired"
+        )
+    assert table.row("a") == before
+
+
 def test_a_log_says_what_became_of_its_tickets() -> None:
     table = Table(made(max_open=2), seed=1)
     kinds, ids = [0, 1, 0, 0, 1, 0, 0], ["x", "x", "y", "x", "x", "z", None]

@@ -194,6 +194,7 @@ NOTES: Final = HEADER.whole(
 NOTED: Final = HEADER.real(
     "NOTED", SCRATCH_LIFE, "The raw forecast for which the transform of that row predicted."
 )
+NOTED_MIXED: Final = HEADER.real("NOTED_MIXED", SCRATCH_LIFE, "What that transform made of it.")
 
 HAND: Final = HEADER.whole(
     "HAND", SCRATCH_LIFE, "Number of the forecast in hand: announced last, or about to be learned."

@@ -45,6 +45,7 @@ from calibrant.kernels.layout import (
     MOST_OUTSTANDING,
     NARROW,
     NOTED,
+    NOTED_MIXED,
     NOTES,
     NOW,
     POSITION,
@@ -281,8 +282,7 @@ def _make_forecast(
             mixed = predict(words, reals, transform, raw)
             if not 0.0 <= mixed <= 1.0:
                 mixed = raw
-            words[NOTES] = row
-            reals[NOTED] = raw
+            words[NOTES], reals[NOTED], reals[NOTED_MIXED] = row, raw, mixed
         if wide is not None:
             words[LEAST_STEP] = wide(words, reals, transform)
         if keep is not None:
@@ -472,7 +472,8 @@ def _make_absorb(kernel: Kernel) -> Absorb:
         else:
             cost = charge(words[LOSS], mixed, outcome)
             enter(words, reals, row + MIXED_LOSS, row + MIXED_INFINITE, cost)
-        at, told = row + words[TRANSFORM], mixed
+        # Not ``mixed``, which may have been announced before the transform learned from others.
+        at, told = row + words[TRANSFORM], reals[NOTED_MIXED]
         # The notes of a prediction are a function of the state, the raw forecast and the slots.
         if recall is not None and not recall(words, reals, at, words, words[ADVICE]):
             words[NOTES] = -1

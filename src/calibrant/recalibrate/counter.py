@@ -262,7 +262,7 @@ class Counter(Generic[TicketT]):
         """Take away tickets that expire; what becomes of names is noted before."""
         for found in gone:
             if found[0] >= NAMED:
-                self._note(found[0], EXPIRED)
+                self.note(found[0], EXPIRED)
         self.drop(gone)
 
     def drop(self, gone: list[Found]) -> None:
@@ -368,7 +368,7 @@ class Counter(Generic[TicketT]):
         id = waits[0] if waits is not None else ticket._id if told is None else told._id
         # What becomes of a name is noted before its ticket goes: it does not count until then.
         if id is not number and (key := key_of(id)) >= NAMED:
-            self._note(key, how)
+            self.note(key, how)
         if latest:
             self.latest = None
         elif near and told is not None:
@@ -376,7 +376,7 @@ class Counter(Generic[TicketT]):
         elif waits is not None:
             self._pop(waits)
         if how is EXPIRED:
-            self._note(number, how)
+            self.note(number, how)
 
     def _pop(self, waits: Found) -> None:
         """Take a ticket from the desk, as the desk keeps it."""
@@ -402,9 +402,9 @@ class Counter(Generic[TicketT]):
         """Remember of tickets that a batch closed what became of them: of those with a name."""
         for key, gone in zip(keys, expired, strict=True):
             if key >= NAMED:
-                self._note(key, EXPIRED if gone else SETTLED)
+                self.note(key, EXPIRED if gone else SETTLED)
 
-    def _note(self, key: int, how: str) -> None:
+    def note(self, key: int, how: str) -> None:
         """Remember what became of a ticket, and of that many others only."""
         closed = self._closed
         if closed is None:

@@ -8,7 +8,7 @@ from calibrant.core import check
 from calibrant.core.desk import NUMBER, Found, name_key
 from calibrant.core.ticket import Issuer
 from calibrant.errors import ForeignTicket, InvalidType
-from calibrant.recalibrate.closed import told_before
+from calibrant.recalibrate.closed import EXPIRED, told_before
 from calibrant.recalibrate.keyed import Key, KeyedTicket, checked_key
 from calibrant.recalibrate.keyed_rows import NOBODY
 from calibrant.recalibrate.keyed_store import KeyedStore
@@ -30,6 +30,8 @@ class KeyedTickets(KeyedStore):
         number = self._number_of(ticket.key)
         stream = self._made.from_bytes(self._lone_document(number).to_bytes())
         stream._counter.earlier = frozenset(self._earlier)
+        if self._closed.fate(number, ticket.number) is EXPIRED:
+            stream._counter.note(ticket.number, EXPIRED)
         return number, stream
 
     def _given(self, ticket: Any, found: Found) -> KeyedTicket:

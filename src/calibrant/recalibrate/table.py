@@ -279,10 +279,9 @@ class Table(KeyedTickets):
         with self._gate:
             found, given = self._find(ticket)
             name, number, n, place, weight, raw, stamp, _, mixed, *kept = found
-            if time is not None and check.moment(time) < stamp:
-                raise InvalidInput(
-                    f"time must not be before the forecast's {stamp!r}, got {time!r}"
-                )
+            if time is not None and (moment := check.moment(time)) < stamp:
+                rule = f"time must not be before the forecast's {stamp!r}"
+                raise InvalidInput(f"{rule}, got {moment!r}")
             when = 0.0 if stamp != stamp else stamp
             given = self._given(ticket, found) if given is None else given
             row = self._place(number)

@@ -13,7 +13,7 @@ from calibrant.core import check
 from calibrant.core.arrays import Reals, Words, frozen
 from calibrant.core.codec import Document
 from calibrant.core.stateful import Migration
-from calibrant.errors import InvalidType, StaleForecast
+from calibrant.errors import InvalidType
 from calibrant.kernels.index import NAMED
 from calibrant.kernels.layout import ISSUED, MOST_OUTSTANDING, ROUNDS, SECRET
 from calibrant.recalibrate import version2
@@ -22,6 +22,7 @@ from calibrant.recalibrate.delivery import Pending, times
 from calibrant.recalibrate.in_turn import InTurn
 from calibrant.recalibrate.secret import COIN_CODES, SAFE, Coins, Secret, fingerprint
 from calibrant.recalibrate.spec import MAX_OPEN
+from calibrant.recalibrate.stream import came_between
 from calibrant.registry import Registry
 from calibrant.regression.method import Method, Seat, Ties
 from calibrant.regression.spec import NumberSpec
@@ -127,10 +128,7 @@ class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
             looked, now = self._notes.get(NEXT), (self._own(ISSUED), self._own(ROUNDS))
             if looked is not None and looked != now:
                 self._notes.pop(NEXT)
-                raise StaleForecast(
-                    "another round came between sample_one and learn_one; "
-                    "use forecast and observe where rounds overlap"
-                )
+                raise came_between("another round")
             most = self._own(MOST_OUTSTANDING)
             try:
                 self._learn(self._issue(raw), outcome)

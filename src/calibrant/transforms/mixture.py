@@ -20,7 +20,6 @@ from calibrant.kernels.transforms.kernel import Kernel
 from calibrant.registry import transforms
 from calibrant.transforms.base import Ratio, State, Transform, shifted
 from calibrant.transforms.buckets import BucketMeans, HatMeans, constants_of_bank, fresh_bank
-from calibrant.transforms.context import Context
 from calibrant.transforms.online_platt import OnlinePlatt
 
 
@@ -354,7 +353,7 @@ def _checked(experts: Any) -> tuple[Transform, ...]:
     for expert in listed:
         if not isinstance(expert, Transform):
             raise InvalidType(f"experts must be a tuple of transforms, got {experts!r}")
-    reading = sum(isinstance(expert, Context) for expert in listed)
+    reading = sum(expert.kernel.slots > 0 for expert in listed)
     if reading > 1:
         raise InvalidInput(f"experts must have at most one that reads context, got {reading}")
     return listed

@@ -110,20 +110,29 @@ def make_mixture(
 def _reading(parts: tuple[Part, ...], behind: int) -> tuple[int, types.Recall | None]:
     """Return how many slots an expert reads, and what fills them with the words ``behind``."""
     for k, part in enumerate(parts):
-        if part.kernel is not None and part.kernel.slots:
-            return part.kernel.slots, _make_recall(PARTS + k, part.kernel.slots, behind)
+        if (kernel := part.kernel) is not None and kernel.slots:
+            # A mixture finds them behind what its own experts said.
+            fill = kernel.recall or _make_fill(kernel.slots)
+            return kernel.slots, _make_recall(PARTS + k, fill, behind + kernel.told - kernel.kept)
     return 0, None
 
 
-def _make_recall(where: int, slots: int, behind: int) -> types.Recall:
-    def recall(words: Words, reals: Reals, at: int, to: Any, first: int) -> bool:
-        reader = at + (words[at + where] & INDEX)
+@functools.cache
+def _make_fill(slots: int) -> types.Recall:
+    def fill(words: Words, reals: Reals, reader: int, to: Any, first: int) -> bool:
         start, same = reader + (words[reader + SLOTS] & INDEX), True
         for k in range(slots):
-            told = to[first + behind + k]
+            told = to[first + k]
             same = same and words[start + k] == told
             words[start + k] = told
         return same
+
+    return fill
+
+
+def _make_recall(where: int, fill: types.Recall, behind: int) -> types.Recall:
+    def recall(words: Words, reals: Reals, at: int, to: Any, first: int) -> bool:
+        return fill(words, reals, at + (words[at + where] & INDEX), to, first + behind)
 
     return recall
 
