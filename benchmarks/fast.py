@@ -43,8 +43,9 @@ ROUNDS = 10_000
 SEEDS = {"chosen on": 1, "held out": 3}
 SWAPS = range(300, 308)
 BLOCK = 500
-DRAWS = 8
-"""Seeds of the draws on the panel: on short streams one run tells little."""
+DRAWS, MANY, SHORT = 8, 128, 5_000
+"""Seeds of the draws on the panel, and where streams are no longer than that: one run tells little.
+"""
 WORSE = 0.002
 """By how much a stream of the panel may be worse than before."""
 BEFORE = ExpertMixture(
@@ -486,10 +487,11 @@ def _watched(stream: Stream, seeds: int) -> Floats:
 
 def panel_rows(data: pathlib.Path | None) -> Iterator[str]:
     """Yield what the experts save on the panel, worst first."""
-    ratios = [
-        (brier(None, stream, DRAWS) / brier(BEFORE, stream, DRAWS) - 1.0, stream.name, k % 2)
-        for k, stream in enumerate(panel(data)[0])
-    ]
+    ratios = []
+    for k, stream in enumerate(panel(data)[0]):
+        many = MANY if len(stream) <= SHORT else DRAWS
+        ratio = brier(None, stream, many) / brier(BEFORE, stream, many) - 1.0
+        ratios.append((ratio, stream.name, k % 2))
     yield "| half of the panel | streams | mean | worst | best |"
     yield "|---|---|---|---|---|"
     for half, name in enumerate(SEEDS):

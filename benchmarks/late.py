@@ -145,7 +145,7 @@ def crowd(rounds: int, size: int, seed: int, slope: float = 1.0) -> Late:
 def unlike(rounds: int, seed: int) -> Iterator[Late]:
     """Yield streams of kinds that were not there when the weights were chosen."""
     for told, slope in (("", 1.0), (", tempered", 0.4)):
-        for number, make in enumerate((hidden, by_both, weekly, timed_out, uneven, beside)):
+        for number, make in enumerate((hidden, by_both, weekly, timed_out, uneven, beside, steady)):
             rng = np.random.default_rng([seed, 1, number])
             name, raw, outcomes, known = make(rng, rounds, slope)
             yield Late(name + told, raw, outcomes.astype(np.uint8), known)
@@ -211,6 +211,14 @@ def beside(rng: np.random.Generator, rounds: int, slope: float) -> Made:
     outcomes = happen(rng, raw, slope)
     known = np.where(within, (now // 200 + 1.0) * 200.0, now + 1.0)
     return "crowds of 100 among prompt ones", raw[row], outcomes[row], known
+
+
+def steady(rng: np.random.Generator, rounds: int, slope: float) -> Made:
+    """Make crowds of 170 whose forecasts are all the same."""
+    raw = rng.beta(*BALANCED, rounds // 170 + 1)
+    outcomes = happen(rng, raw, slope)
+    crowd = np.arange(rounds) // 170
+    return "crowds of 170, one forecast", raw[crowd], outcomes[crowd], (crowd + 1.0) * 170.0
 
 
 def _normal(x: Floats) -> Floats:

@@ -2,8 +2,7 @@
 
 ``python -m benchmarks.parts`` plays the panel with many seeds of the draws, and prints four tables:
 the change of both parts together, and of experts alone, whose forecasts no draw moves; the streams
-above +0.2 % with standard errors, beside those of the eight seeds of ``benchmarks.fast --panel``;
-what last stages and first weights that were tried do to the panel; and what they do to other bars.
+above +0.1 % with standard errors; what last stages and first weights that were tried do to the panel; and what they do to other bars.
 ``--own 240`` plays so many short streams instead, of our own and on which nothing was chosen, with
 the same settings.
 """
@@ -27,9 +26,6 @@ from calibrant.calibrators.refining import Refining
 from calibrant.transforms import ExpertMixture
 
 Floats = NDArray[np.float64]
-SEEDS = 128
-SHORT = 5_000
-"""Streams with more rounds than this are played with only as many seeds as ``fast --panel``."""
 NOW: ExpertMixture = Calibrant(seed=0).transform  # type: ignore[assignment]
 STAGE = Refining()
 EVEN = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
@@ -124,10 +120,11 @@ class Compared:
         """Return the change where these are the scores now."""
         return 100.0 * float(now.mean() / self.before.mean() - 1.0)
 
-    def error(self, seeds: int | None = None) -> float:
-        """Return the standard error of the change over so many seeds, or all that were played."""
+    @property
+    def error(self) -> float:
+        """The standard error of the change."""
         spread = [each.std(ddof=1) / each.mean() for each in (self.before, self.now)]
-        return 100.0 * float(np.hypot(*spread) / np.sqrt(seeds or len(self.now)))
+        return 100.0 * float(np.hypot(*spread) / np.sqrt(len(self.now)))
 
     def stage(self, now: bool) -> float:
         """Return what the last stage does to the mixture's score."""
@@ -139,7 +136,7 @@ def compared(seeds: int) -> list[Compared]:
     """Play the panel with the default before and now."""
     found = []
     for k, stream in enumerate(panel()[0]):
-        many = seeds if len(stream) <= SHORT else min(seeds, fast.DRAWS)
+        many = seeds if len(stream) <= fast.SHORT else min(seeds, fast.DRAWS)
         before, now = (
             scores(lambda seed, e=e: fast.model(e, seed), stream, many) for e in (fast.BEFORE, None)
         )
@@ -165,16 +162,15 @@ def part_rows(lines: list[Compared]) -> Iterator[str]:
         above = sum(c > bar for c, _ in changes)
         told = f"{len(changes)} | {mean:+.2f} % | {above} | {worst[0]:+.2f} %, {worst[1]}"
         yield f"| {name} | {told} |"
-    heads = "change | standard error | of eight seeds | experts alone | last stage now | before"
+    heads = "change | standard error | experts alone | last stage now | before"
     yield f"\n| stream | rounds | {heads} |"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|---|---|---|---|---|---|---|"
     for line in sorted(lines, key=lambda line: -line.change):
         if line.change <= 0.5 * bar or line.stream.delayed:
             continue
         stages = " | ".join(f"{line.stage(now):+.2f} %" for now in (True, False))
-        told = f"{len(line.stream):,} | {line.change:+.2f} % | {line.error():.2f} %"
-        eight = f"{line.error(fast.DRAWS):.2f} % | {line.experts:+.2f} %"
-        yield f"| {line.stream.name} | {told} | {eight} | {stages} |"
+        told = f"{len(line.stream):,} | {line.change:+.2f} % | {line.error:.2f} %"
+        yield f"| {line.stream.name} | {told} | {line.experts:+.2f} % | {stages} |"
 
 
 def tried_rows(lines: list[Compared], seeds: int) -> Iterator[str]:
@@ -185,7 +181,7 @@ def tried_rows(lines: list[Compared], seeds: int) -> Iterator[str]:
     for setting in TRIED:
         changes = []
         for line in lines:
-            many = seeds if len(line.stream) <= SHORT else min(seeds, 2)
+            many = seeds if len(line.stream) <= fast.SHORT else min(seeds, 2)
             # Other seeds than the default before had.
             told = line.against(scores(setting.model, line.stream, many, 1_000))
             changes.append((told, line.stream.name, line.half))
@@ -314,7 +310,9 @@ def slump_of(setting: Setting, stream: Stream, seed: int) -> float:
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parts", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS, help="of the draws, on short streams")
+    parser.add_argument(
+        "--seeds", type=int, default=fast.MANY, help="of the draws, on short streams"
+    )
     parser.add_argument("--rounds", type=int, default=fast.ROUNDS, help="of fast worlds and swaps")
     parser.add_argument("--own", type=int, metavar="STREAMS", help="short streams of our own alone")
     add_store(parser)
