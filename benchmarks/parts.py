@@ -3,8 +3,8 @@
 ``python -m benchmarks.parts`` plays the panel with many seeds of the draws, and prints four tables:
 the change of both parts together, and of experts alone, whose forecasts no draw moves; the streams
 above +0.1 % with standard errors; what last stages and weights that were tried do to the panel; and
-what they do to other bars.  ``--own 240`` plays so many short streams instead, of our own and on which nothing was chosen, with
-the same settings.
+what they do to other bars.  ``--own 240`` plays so many short streams instead, of our own and on
+which nothing was chosen, with the same settings.
 """
 
 from __future__ import annotations
