@@ -80,8 +80,8 @@ TRIED = (
     tried(8.0, 4.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.5, 1.5),
     tried(7.0, 5.0, 1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0),
     tried(5.5, 5.4, *EVEN, eta=1.5),
-    tried(5.5, 5.5, *EVEN, eta=1.5, share=5e-4),
-    tried(5.2, 5.5, 1.0, 1.0, 1.0, 1.2, 1.0, 1.0, 1.0, eta=1.7, share=4e-4),
+    tried(5.5, 5.5, 1.0, 1.0, 1.0, 1.2, 1.0, 1.0, 1.0, eta=1.5, share=4e-4),
+    tried(5.0, 5.5, 1.0, 1.0, 0.9, 1.4, 1.0, 1.0, 1.0, eta=1.7, share=4.3e-4),
 )
 """Of some 1,000 settings that were tried on streams below 3,000 rounds, those that tell most."""
 

@@ -12,7 +12,7 @@ from naive_bounds import log_cap, visits
 class Refining(naive.Anchored):
     """The anchored rule over the points in use, whose averages begin with one more draw."""
 
-    def __init__(self, values, prior=0, centre=naive.HALF, doublings=2, strength=5.5, **options):
+    def __init__(self, values, prior=0, centre=naive.HALF, doublings=2, strength=5.3, **options):
         super().__init__(values, prior, centre, strength, **options)
         self.steps, self.variance = [2**width for width in range(doublings, 0, -1)], 0.0
         self.first = range(0, len(values), 2**doublings)
@@ -75,7 +75,7 @@ def theorems(r, doublings=2):
     if r.D:
         return []
     values = [float(value) for value in r.grid]
-    end = 9 * max(values[0], 1 - values[-1]) ** 2
+    end = 11.6 * max(values[0], 1 - values[-1]) ** 2
     used = min(r.M, r.T)
     left, squares = r.T / used, 0.0
     pairs = list(halves(values, doublings))
@@ -91,17 +91,17 @@ def theorems(r, doublings=2):
     if doublings:
         squares += 512 * len(range(2049, r.T + 1, 8192)) * max(pairs)[0] / used
     k = min(used * cells, r.T)
-    worst = (12 * used + used * squares + k * log_cap(r.T / k, 0)) / r.T + end
+    worst = (15.9 * used + used * squares + k * log_cap(r.T / k, 0)) / r.T + end
     buckets = len({bucket for bucket, _ in r.cells})
     spread = sum(_variance(values, mixture) for *_, mixture in r.rounds)
-    return [("C2", worst), ("C2", (12 * buckets + spread + visits(r)) / r.T + end)]
+    return [("C2", worst), ("C2", (15.9 * buckets + spread + visits(r)) / r.T + end)]
 
 
 def regret(r):
     values = [float(value) for value in r.grid]
-    end = 9 * max(values[0], 1 - values[-1]) ** 2
+    end = 11.6 * max(values[0], 1 - values[-1]) ** 2
     spread = sum(_variance(values, mixture) for *_, mixture in r.rounds) / r.T
-    return (spread + visits(r) / r.T + end) / 4 + spread
+    return (spread + visits(r) / r.T + end) / 5.3 + spread
 
 
 def _variance(values, mixture):

@@ -149,7 +149,7 @@ def test_prompt_outcomes_leave_the_sums_alone() -> None:
     rng = np.random.default_rng(2)
     raw, outcomes = rng.random(200), rng.integers(0, 2, 200)
     one = Calibrant(OWN, seed=1)
-    other = Calibrant(ExpertMixture(OWN, share=3e-4), seed=1)
+    other = Calibrant(ExpertMixture(OWN, share=6e-4), seed=1)
     assert one.replay(raw, outcomes).mean.tolist() == other.replay(raw, outcomes).mean.tolist()
     model = Calibrant(OWN, seed=1)
     for p, y in zip(raw.tolist(), outcomes.tolist(), strict=True):

@@ -327,7 +327,7 @@ def test_the_default_withstands_where_the_raw_forecasts_are_always_wrong(made: C
     assert made.row("raw").adversarial_l2 == 1.0
     assert made.row("calibrant").adversarial_l2 == METHODS["calibrant"].adversarial(50, 3)
     assert made.row("foster_hart").adversarial_l2 == METHODS["foster_hart"].adversarial(50, 3)
-    assert METHODS["calibrant"].adversarial(600, 1) < 0.02
+    assert METHODS["calibrant"].adversarial(600, 1) < 0.025  # a tenth of what others have
 
 
 def test_without_a_game_there_is_no_such_figure() -> None:

@@ -249,7 +249,9 @@ def test_the_setting_says_how_many_places_there_are() -> None:
         assert isinstance(transform, ExpertMixture)
         assert transform.experts[:-1] == Calibrant().transform.experts  # type: ignore[attr-defined]
         assert transform.experts[-1] == Context(places=places)
-        assert transform.start == pytest.approx((7 / 15, *[1 / 15] * 8))
+        assert transform.start == pytest.approx(
+            tuple(part / 14.2 for part in (5.5, 1.0, 1.0, 1.0, 1.2, 1.5, 1.0, 1.0, 1.0))
+        )
 
 
 def test_own_experts_get_one_more_that_reads_context() -> None:

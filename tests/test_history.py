@@ -42,10 +42,12 @@ def test_the_default_follows_the_expert_that_looks_back() -> None:
     assert metrics.brier(now.mean, outcomes) < 0.5 * metrics.brier(before.mean, outcomes)
 
 
-def test_the_default_gives_half_of_its_first_weights_to_the_raw_forecast() -> None:
+def test_the_default_gives_most_of_its_first_weights_to_the_raw_forecast() -> None:
     transform = Calibrant(seed=1).transform
     assert isinstance(transform, ExpertMixture)
-    assert transform.start == pytest.approx((0.5, *[1.0 / 14.0] * 7))
+    parts = 5.5, 1.0, 1.0, 1.0, 1.2, 1.5, 1.0, 1.0
+    assert transform.start == pytest.approx(tuple(part / 13.2 for part in parts))
+    assert transform.start[0] > 3 * max(transform.start[1:])
 
 
 def test_a_stream_whose_outcomes_are_late_has_no_history() -> None:

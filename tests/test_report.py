@@ -817,7 +817,7 @@ def test_the_page_of_the_default_shows_its_chain_and_its_windows() -> None:
     assert "Mixture over identity" in page
     assert "and the mixture&#39;s little above that of any expert, the raw forecast" in page
     code = "Calibrant(method=&#39;refining&#39;, resolution=15, grid=&#39;graded&#39;, "
-    code += "strength=4.0, patience=3.0, doublings=2, buckets=1, "
+    code += "strength=5.3, patience=3.0, doublings=2, buckets=1, "
     assert f"{code}loss=&#39;squared&#39;, seed=1)" in page
     assert "<caption>Window by window</caption>" in page
     Checker(page)

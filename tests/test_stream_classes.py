@@ -250,7 +250,7 @@ def test_the_summary_is_about_the_class_that_comes_first(tmp_path: Path) -> None
 
 
 def test_the_classes_of_many_have_no_bound_of_their_own(tmp_path: Path) -> None:
-    raw, outcomes = vectors(CURVES + 1, 60)
+    raw, outcomes = vectors(CURVES + 1, 90)
     session = played(write(tmp_path / "d.parquet", raw, outcomes.tolist(), ("p",)), ("p",))
     summary = summarise_collected(
         session.collector, session.recalibrator, breakdown=session.breakdown

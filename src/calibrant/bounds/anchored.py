@@ -7,17 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bounds.game import (
-    ABOVE_ZERO,
-    Bound,
-    azuma,
-    game,
-    harmonic,
-    harmonic_cap,
-    over_draws,
-    probably,
-    share,
-)
+from calibrant.bounds import game
 from calibrant.bounds.gaps import visits
 from calibrant.core import check
 from calibrant.core.arrays import Reals
@@ -38,7 +28,7 @@ def anchored(
     patience: float = 3.0,
     end: float = 0.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of the average-gap rule that is pulled towards a forecast q of each round.
 
     Parameters
@@ -88,11 +78,11 @@ def anchored(
     >>> round(anchored(10_000, cells=21, half_cell=0.025).value, 5)
     0.01687
     """
-    sizes = game(rounds, cells, half_cell, buckets)
+    sizes = game.game(rounds, cells, half_cell, buckets)
     c, R0, floor = checked_anchor(strength, patience, sizes.h, end)
     used, k = min(buckets, sizes.T), sizes.visited
-    value = floor + (used * c * R0 + k * harmonic_cap(sizes.T / k)) / sizes.T
-    return over_draws(value, "C2", _ANCHORED, sizes.T, failure)
+    value = floor + (used * c * R0 + k * game.harmonic_cap(sizes.T / k)) / sizes.T
+    return game.over_draws(value, "C2", _ANCHORED, sizes.T, failure)
 
 
 def anchored_measured(
@@ -103,7 +93,7 @@ def anchored_measured(
     patience: float = 3.0,
     end: float = 0.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 as :func:`anchored` does, with the counts of a run.
 
     With ``failure`` for the very counts at hand; without, the mean of C2 less this is at most 0.
@@ -116,9 +106,9 @@ def anchored_measured(
     table = np.atleast_2d(visits(counts))
     c, R0, floor = checked_anchor(strength, patience, half_cell, end)
     used = int((table.sum(-1) > 0).sum())
-    total = used * c * R0 + float(harmonic(table).sum())
+    total = used * c * R0 + float(game.harmonic(table).sum())
     rounds = int(table.sum())
-    return over_draws(floor + total / rounds, "C2", _ANCHORED, rounds, failure)
+    return game.over_draws(floor + total / rounds, "C2", _ANCHORED, rounds, failure)
 
 
 def anchored_regret(
@@ -129,7 +119,7 @@ def anchored_regret(
     patience: float = 3.0,
     end: float = 0.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound how much more than the anchors the draws lose, in squared loss.
 
     Notes
@@ -150,14 +140,18 @@ def anchored_regret(
     table = np.atleast_2d(visits(counts))
     c, _, floor = checked_anchor(strength, patience, half_cell, end)
     h, rounds = check.real(half_cell, "half_cell"), float(np.sum(table))
-    mean = (floor + float(harmonic(table).sum()) / rounds) / c
+    mean = (floor + float(game.harmonic(table).sum()) / rounds) / c
     return regret_of(mean + h * h, c, rounds, _ANCHORED, failure)
 
 
-def regret_of(value: float, c: float, rounds: float, theorem: str, failure: float | None) -> Bound:
+def regret_of(
+    value: float, c: float, rounds: float, theorem: str, failure: float | None
+) -> game.Bound:
     """Return a bound on regret, with what chance adds to two means if it may fail."""
-    excess = 0.0 if failure is None else azuma(int(rounds), share(failure, 2.0))
-    return Bound(value + excess * (1.0 + 1.0 / c), "regret", probably(failure), theorem, "sharper")
+    excess = 0.0 if failure is None else game.azuma(int(rounds), game.share(failure, 2.0))
+    return game.Bound(
+        value + excess * (1.0 + 1.0 / c), "regret", game.probably(failure), theorem, "sharper"
+    )
 
 
 def checked_anchor(
@@ -178,7 +172,7 @@ def growing(
     strength: float = 4.0,
     patience: float = 3.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of the anchored average-gap rule whose grid i/N is refined as it learns.
 
     Parameters
@@ -232,8 +226,8 @@ def growing(
     used = min(M, T)
     k = min(M * (_last(levels, T) + 1), T)
     floors = used * _squares(levels, T / used)
-    value = (used * c * R0 + floors + k * harmonic_cap(T / k)) / T
-    return over_draws(value, "C2", _GROWING, T, failure)
+    value = (used * c * R0 + floors + k * game.harmonic_cap(T / k)) / T
+    return game.over_draws(value, "C2", _GROWING, T, failure)
 
 
 def growing_measured(
@@ -244,7 +238,7 @@ def growing_measured(
     strength: float = 4.0,
     patience: float = 3.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 as :func:`growing` does, with the counts of a run: a row for each bucket.
 
     Examples
@@ -255,9 +249,9 @@ def growing_measured(
     table, floors = _counted(counts, resolution, doublings)
     c, R0 = checked_pull(strength, patience)
     used = int((table.sum(-1) > 0).sum())
-    total = used * c * R0 + floors + float(harmonic(table).sum())
+    total = used * c * R0 + floors + float(game.harmonic(table).sum())
     rounds = int(table.sum())
-    return over_draws(total / rounds, "C2", _GROWING, rounds, failure)
+    return game.over_draws(total / rounds, "C2", _GROWING, rounds, failure)
 
 
 def growing_regret(
@@ -268,7 +262,7 @@ def growing_regret(
     strength: float = 4.0,
     patience: float = 3.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound how much more than the anchors the draws lose, in squared loss.
 
     Notes
@@ -282,8 +276,8 @@ def growing_regret(
     """
     table, floors = _counted(counts, resolution, doublings)
     checked_pull(strength, patience)
-    c = check.real(strength, "strength", low=ABOVE_ZERO, rule="a finite number above 0")
-    total = (floors + float(harmonic(table).sum())) / c + floors
+    c = check.real(strength, "strength", low=game.ABOVE_ZERO, rule="a finite number above 0")
+    total = (floors + float(game.harmonic(table).sum())) / c + floors
     rounds = float(table.sum())
     return regret_of(total / rounds, c, rounds, _GROWING, failure)
 

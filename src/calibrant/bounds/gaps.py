@@ -8,21 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibrant.bounds.game import (
-    EXPECTED,
-    Bound,
-    Game,
-    azuma,
-    game,
-    harmonic,
-    harmonic_cap,
-    over_draws,
-    prior_costs,
-    probable,
-    probably,
-    pull,
-    strength,
-)
+from calibrant.bounds import game
 from calibrant.core import check
 from calibrant.core.arrays import Reals
 from calibrant.errors import InvalidInput
@@ -40,7 +26,7 @@ def foster_hart(
     centre: float | None = None,
     delay: int = 0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of the average-gap rule after so many rounds, whatever the outcomes.
 
     Parameters
@@ -108,10 +94,10 @@ def foster_hart(
     >>> round(foster_hart(10_000, cells=11, half_cell=0.05, buckets=10).value, 5)
     0.06311
     """
-    sizes = game(rounds, cells, half_cell, buckets)
-    k0, k, each = strength(prior), sizes.visited, sizes.T / sizes.visited
-    bias = pull(centre) * k0 * each / (each + k0)
-    total = k * (_staleness(delay) * harmonic_cap(each, k0) + bias)
+    sizes = game.game(rounds, cells, half_cell, buckets)
+    k0, k, each = game.strength(prior), sizes.visited, sizes.T / sizes.visited
+    bias = game.pull(centre) * k0 * each / (each + k0)
+    total = k * (_staleness(delay) * game.harmonic_cap(each, k0) + bias)
     return _bound(sizes.T, sizes.h, total, failure)
 
 
@@ -124,7 +110,7 @@ def foster_hart_measured(
     centre: ArrayLike | None = None,
     delay: int = 0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of the average-gap rule from how often each cell was visited.
 
     Parameters
@@ -164,16 +150,16 @@ def foster_hart_measured(
     """
     n = visits(counts)
     T = int(n.sum())
-    h = game(T, 1, half_cell).h
-    k0 = strength(prior)
-    log = _staleness(delay) * harmonic(n, k0)
+    h = game.game(T, 1, half_cell).h
+    k0 = game.strength(prior)
+    log = _staleness(delay) * game.harmonic(n, k0)
     bias = k0 * n / np.maximum(n + k0, 1.0) * _distances(n, means, centre)
     return _bound(T, h, float(log.sum() + bias.sum()), failure)
 
 
-def _bound(rounds: int, h: float, total: float, failure: float | None) -> Bound:
+def _bound(rounds: int, h: float, total: float, failure: float | None) -> game.Bound:
     value = h * h + total / rounds
-    return over_draws(value, "C2", _AVERAGE_GAP, rounds, failure)
+    return game.over_draws(value, "C2", _AVERAGE_GAP, rounds, failure)
 
 
 def _staleness(delay: Any) -> float:
@@ -208,7 +194,7 @@ def foster99(
     prior_scores: ArrayLike | None = None,
     visited: int | None = None,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C1 of Foster's rule of 1999, whatever the outcomes.
 
     Parameters
@@ -260,25 +246,25 @@ def foster99(
     >>> foster99(10_000, cells=11, half_cell=0.05).source
     'sharper'
     """
-    sizes, k0 = game(rounds, cells, half_cell, buckets), strength(prior)
-    used = sizes if visited is None else game(rounds, visited, half_cell)
-    more = 0.0 if failure is None else sizes.T * azuma(sizes.T, failure)
+    sizes, k0 = game.game(rounds, cells, half_cell, buckets), game.strength(prior)
+    used = sizes if visited is None else game.game(rounds, visited, half_cell)
+    more = 0.0 if failure is None else sizes.T * game.azuma(sizes.T, failure)
     derived, quoted = _derived(used, k0, prior_scores, more), _quoted(sizes, k0)
     if failure is not None or derived < quoted:
-        return Bound(derived, "C1", probably(failure), _FOSTER, "sharper")
-    return Bound(quoted, "C1", EXPECTED, _FOSTER, "cited")
+        return game.Bound(derived, "C1", game.probably(failure), _FOSTER, "sharper")
+    return game.Bound(quoted, "C1", game.EXPECTED, _FOSTER, "cited")
 
 
-def _quoted(sizes: Game, k0: float) -> float:
+def _quoted(sizes: game.Game, k0: float) -> float:
     # K intervals of length 2h cover [0, 1] without overlap exactly if their centres are midpoints.
     if k0 > 0.0 or not math.isclose(2.0 * sizes.K * sizes.h, 1.0):
         return math.inf
     return sizes.h + 2.0 * math.sqrt(sizes.visited / sizes.T)
 
 
-def _derived(sizes: Game, k0: float, prior_scores: ArrayLike | None, more: float) -> float:
-    (shift, before), k = prior_costs(sizes, k0, prior_scores), sizes.visited
-    weight, grown = sizes.T + k0 * k, more + k * harmonic_cap(sizes.T / k, k0)
+def _derived(sizes: game.Game, k0: float, prior_scores: ArrayLike | None, more: float) -> float:
+    (shift, before), k = game.prior_costs(sizes, k0, prior_scores), sizes.visited
+    weight, grown = sizes.T + k0 * k, more + k * game.harmonic_cap(sizes.T / k, k0)
     grown += before / k0 if k0 > 0.0 else 0.0
     return (sizes.h * weight + math.sqrt(weight * grown) + shift) / sizes.T
 
@@ -296,7 +282,7 @@ def regret_matching(
     prior_scores: ArrayLike | None = None,
     delay: int = 0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C1 of regret matching on adjacent swaps, whatever the outcomes.
 
     Parameters
@@ -358,18 +344,22 @@ def regret_matching(
     >>> round(regret_matching(10_000, cells=11, half_cell=0.05, failure=0.01).value, 5)
     0.16336
     """
-    sizes, k0, D = game(rounds, cells, half_cell, buckets), strength(prior), _delay(delay, failure)
-    shift, before = prior_costs(sizes, k0, prior_scores)
+    sizes, k0, D = (
+        game.game(rounds, cells, half_cell, buckets),
+        game.strength(prior),
+        _delay(delay, failure),
+    )
+    shift, before = game.prior_costs(sizes, k0, prior_scores)
     reach = math.sqrt(sizes.visited) * _reach(sizes, before, D, failure)
     total = sizes.h * (sizes.T + k0 * sizes.visited) + reach + shift
-    return Bound(total / sizes.T, "C1", probably(failure), _MATCHING, "sharper")
+    return game.Bound(total / sizes.T, "C1", game.probably(failure), _MATCHING, "sharper")
 
 
-def _reach(sizes: Game, before: float, delay: int, failure: float | None) -> float:
+def _reach(sizes: game.Game, before: float, delay: int, failure: float | None) -> float:
     step = 1.0 + sizes.h
     if failure is None:
         return math.sqrt(before + (1 + 2 * delay) * sizes.T * step**2)
-    deviation = math.sqrt(2.0 * sizes.T * math.log(2.0 / probable(failure)))
+    deviation = math.sqrt(2.0 * sizes.T * math.log(2.0 / game.probable(failure)))
     return math.sqrt(before) + step * deviation
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.bounds.game import (
-    Bound,
-    azuma,
-    game,
-    harmonic_cap,
-    probable,
-    probably,
-    share,
-    strength,
-)
+from calibrant.bounds import game
 from calibrant.core import check
 
 _AVERAGE = "average gaps summed over groups"
@@ -32,7 +23,7 @@ def group_average_gap(
     prior: float = 0.0,
     delay: int = 0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 in each group of the rule that adds up average gaps, whatever the outcomes.
 
     Parameters
@@ -84,10 +75,10 @@ def group_average_gap(
     >>> round(small.value, 4)
     0.1006
     """
-    sizes, d = game(rounds, cells, half_cell, groups), check.whole(overlap, "overlap", low=1)
+    sizes, d = game.game(rounds, cells, half_cell, groups), check.whole(overlap, "overlap", low=1)
     pairs = min(sizes.cells, d * sizes.T)
-    each, k0 = d * sizes.T / pairs, strength(prior)
-    logs = pairs * harmonic_cap(each, k0)
+    each, k0 = d * sizes.T / pairs, game.strength(prior)
+    logs = pairs * game.harmonic_cap(each, k0)
     return group_average_gap_measured(
         d * sizes.T,
         logs,
@@ -112,7 +103,7 @@ def group_average_gap_measured(
     bias: float = 0.0,
     delay: int = 0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 in each group from what was counted.
 
     Parameters
@@ -138,13 +129,13 @@ def group_average_gap_measured(
     >>> round(bound.value, 4), bound.quantity
     (0.0875, 'C2')
     """
-    sizes = game(rounds, 1, half_cell)
+    sizes = game.game(rounds, 1, half_cell)
     late = 1.0 + 2.0 * check.whole(delay, "delay")
     total = check.whole(memberships, "memberships") * sizes.h**2 + late * logs + bias
     if failure is not None:
-        total += check.whole(overlap, "overlap", low=1) * sizes.T * azuma(sizes.T, failure)
+        total += check.whole(overlap, "overlap", low=1) * sizes.T * game.azuma(sizes.T, failure)
     value = total / _share(group_rounds, sizes.T)
-    return Bound(value, "C2", probably(failure), _AVERAGE, "sharper")
+    return game.Bound(value, "C2", game.probably(failure), _AVERAGE, "sharper")
 
 
 def group_excess(rounds: int, memberships: int, overlap: int, failure: float) -> float:
@@ -172,11 +163,11 @@ def group_excess(rounds: int, memberships: int, overlap: int, failure: float) ->
     >>> round(group_excess(1000, 1000, 5, 0.05), 1), round(group_excess(1000, 2000, 2, 0.05), 1)
     (85.9, 209.4)
     """
-    T = game(rounds, 1, 0.0).T
+    T = game.game(rounds, 1, 0.0).T
     extra = check.whole(memberships, "memberships", low=T) - T
     most = T + extra * (check.whole(overlap, "overlap", low=1) + 1)
     j = math.ceil(math.log2(most / T))
-    part = share(failure, (j + 1) * (j + 2))
+    part = game.share(failure, (j + 1) * (j + 2))
     return math.sqrt(2.0 * T * 2.0**j * math.log(1.0 / part))
 
 
@@ -188,7 +179,7 @@ def multivalid_rate(rounds: int, cells: int, groups: int = 1) -> float:
     >>> round(multivalid_rate(100_000, cells=21, groups=100), 5)
     0.00913
     """
-    sizes = game(rounds, cells, 0.0, groups)
+    sizes = game.game(rounds, cells, 0.0, groups)
     return min(1.0, math.sqrt(math.log(2.0 * sizes.cells) / sizes.T))
 
 
@@ -238,11 +229,11 @@ def multivalid_gap(
     >>> round(multivalid_gap(100_000, 21, 0.025, groups=100), 4)
     0.0433
     """
-    sizes, k0 = game(rounds, cells, half_cell, groups), strength(prior)
+    sizes, k0 = game.game(rounds, cells, half_cell, groups), game.strength(prior)
     eta = multivalid_rate(rounds, cells, groups) if rate is None else _rate(rate)
     start = math.log(2.0 * sizes.cells)
     if failure is not None:
-        start -= math.log(probable(failure))
+        start -= math.log(game.probable(failure))
     return (start / eta + 2.0 * k0) / sizes.T + sizes.h + eta
 
 
@@ -256,7 +247,7 @@ def multivalid(
     rate: float | None = None,
     prior: float = 0.0,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C1 in each group under the exponential form: K times the largest gap.
 
     Parameters are those of ``multivalid_gap``, and the rounds of the group that is asked about.
@@ -270,7 +261,7 @@ def multivalid(
         rounds, cells, half_cell, groups=groups, rate=rate, prior=prior, failure=failure
     )
     value = gap * cells * rounds / _share(group_rounds, rounds)
-    return Bound(value, "C1", probably(failure), _EXPONENTIAL, "sharper")
+    return game.Bound(value, "C1", game.probably(failure), _EXPONENTIAL, "sharper")
 
 
 def _share(group_rounds: Any, rounds: int) -> int:

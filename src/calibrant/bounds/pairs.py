@@ -5,30 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.bounds.game import (
-    ABOVE_ZERO,
-    PATHWISE,
-    Bound,
-    Game,
-    Source,
-    azuma,
-    game,
-    probable,
-    probably,
-    pull,
-    strength,
-)
+from calibrant.bounds import game
 from calibrant.core import check
 from calibrant.errors import InvalidInput
 
 
-def of_swaps(value: float, theorem: str, realised: bool, failure: float | None) -> Bound:
+def of_swaps(value: float, theorem: str, realised: bool, failure: float | None) -> game.Bound:
     """Return a bound on C2 of the draws if updates are realised, else on that of the mixtures."""
     if failure is not None and not realised:
         raise InvalidInput(f"failure must be None unless realised is true, got {failure!r}")
     if realised:
-        return Bound(value, "C2", probably(failure), theorem, "sharper")
-    return Bound(value, "pseudo C2", PATHWISE, theorem, "sharper")
+        return game.Bound(value, "C2", game.probably(failure), theorem, "sharper")
+    return game.Bound(value, "pseudo C2", game.PATHWISE, theorem, "sharper")
 
 
 _EXPONENTIAL = "internal regret by exponential weights"
@@ -36,7 +24,7 @@ _EXPONENTIAL = "internal regret by exponential weights"
 
 def internal_regret(
     rounds: int, cells: int, *, buckets: int = 1, step: float | str = "fixed"
-) -> Bound:
+) -> game.Bound:
     """Bound the internal regret, per round, of exponential weights over all ordered pairs.
 
     Parameters
@@ -79,9 +67,9 @@ def internal_regret(
     >>> round(10_000 * internal_regret(10_000, cells=11, step="any-time").value, 1)
     230.7
     """
-    sizes = game(rounds, cells, 0.0, buckets)
-    source: Source = "cited" if step == "fixed" else "sharper"
-    return Bound(_regret(sizes, step) / sizes.T, "regret", PATHWISE, _EXPONENTIAL, source)
+    sizes = game.game(rounds, cells, 0.0, buckets)
+    source: game.Source = "cited" if step == "fixed" else "sharper"
+    return game.Bound(_regret(sizes, step) / sizes.T, "regret", game.PATHWISE, _EXPONENTIAL, source)
 
 
 def exponential_regret(
@@ -95,7 +83,7 @@ def exponential_regret(
     centre: float | None = None,
     realised: bool = False,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of the paper's own calibrator, exponential weights over all swaps.
 
     Parameters
@@ -136,15 +124,15 @@ def exponential_regret(
     >>> round(exponential_regret(10**6, cells=11, half_cell=0.05).value, 5)
     0.01936
     """
-    sizes, k0 = game(rounds, cells, half_cell, buckets), strength(prior)
-    total = sizes.K * _regret(sizes, step) + 2.0 * k0 * sizes.cells * pull(centre)
+    sizes, k0 = game.game(rounds, cells, half_cell, buckets), game.strength(prior)
+    total = sizes.K * _regret(sizes, step) + 2.0 * k0 * sizes.cells * game.pull(centre)
     value = sizes.h**2 + total / sizes.T
     if failure is not None:
-        value += sizes.K * azuma(sizes.T, failure)
+        value += sizes.K * game.azuma(sizes.T, failure)
     return of_swaps(value, _EXPONENTIAL, realised, failure)
 
 
-def _regret(sizes: Game, step: Any) -> float:
+def _regret(sizes: game.Game, step: Any) -> float:
     # A single action has nothing to be swapped for: the logarithm of one pair, 0.
     log = math.log(max(sizes.K * (sizes.K - 1), 1))
     if step == "fixed":
@@ -152,7 +140,7 @@ def _regret(sizes: Game, step: Any) -> float:
     if step == "any-time":
         return (3.0 * math.sqrt(sizes.M * sizes.T) + sizes.M) * math.sqrt(log / 8.0)
     rule = "'fixed', 'any-time' or a number above 0"
-    eta = check.real(step, "step", low=ABOVE_ZERO, rule=rule)
+    eta = check.real(step, "step", low=game.ABOVE_ZERO, rule=rule)
     return sizes.M * log / eta + eta * sizes.T / 8.0
 
 
@@ -169,7 +157,7 @@ def polynomial_regret(
     centre: float | None = None,
     realised: bool = False,
     failure: float | None = None,
-) -> Bound:
+) -> game.Bound:
     """Bound C2 of regret matching on all ordered pairs, with the quadratic potential.
 
     Parameters
@@ -208,16 +196,16 @@ def polynomial_regret(
     >>> round(polynomial_regret(10**6, cells=11, half_cell=0.05).value, 5)
     0.01299
     """
-    sizes = game(rounds, cells, half_cell, buckets)
-    start = strength(prior) * pull(centre)
+    sizes = game.game(rounds, cells, half_cell, buckets)
+    start = game.strength(prior) * game.pull(centre)
     reach = math.sqrt(sizes.cells) * _reach(sizes, start, failure)
     value = sizes.h**2 + (reach + start * sizes.cells) / sizes.T
     return of_swaps(value, _POLYNOMIAL, realised, failure)
 
 
-def _reach(sizes: Game, start: float, failure: float | None) -> float:
+def _reach(sizes: game.Game, start: float, failure: float | None) -> float:
     before, others = start**2 * sizes.cells * (sizes.K - 1) / 2.0, sizes.K - 1
     if failure is None:
         return math.sqrt(before + others * sizes.T)
-    deviation = math.sqrt(2.0 * sizes.T * others * math.log(2.0 / probable(failure)))
+    deviation = math.sqrt(2.0 * sizes.T * others * math.log(2.0 / game.probable(failure)))
     return math.sqrt(before) + deviation

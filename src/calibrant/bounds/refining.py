@@ -26,7 +26,7 @@ def refining(
     *,
     buckets: int = 1,
     delay: int = 0,
-    strength: float = 5.5,
+    strength: float = 5.3,
     patience: float = 3.0,
     swaps: bool = False,
     fallbacks: int = 0,
@@ -119,7 +119,7 @@ def refining(
 
 
 def refining_measured(
-    counts: ArrayLike, variance: float, *, strength: float = 5.5, patience: float = 3.0,
+    counts: ArrayLike, variance: float, *, strength: float = 5.3, patience: float = 3.0,
     end: float = 0.0, failure: float | None = None,
 ) -> Bound:  # fmt: skip
     """Bound C2 as :func:`refining` does, with counts and the sum of variances of a run.
@@ -137,7 +137,7 @@ def refining_measured(
 
 
 def refining_regret(
-    counts: ArrayLike, variance: float, *, strength: float = 5.5, patience: float = 3.0,
+    counts: ArrayLike, variance: float, *, strength: float = 5.3, patience: float = 3.0,
     end: float = 0.0, failure: float | None = None,
 ) -> Bound:  # fmt: skip
     """Bound how much more than the anchors the draws lose, in squared loss.

@@ -75,7 +75,7 @@ class Refining(Finer):
     guarantee = "E C2 <= (c R0 + sum_t Var_t + K(1 + ln(T/K)))/T, Var_t <= h_t^2 of the pair"
     cost = "O(log K) near the anchor, at most O(K)"
 
-    strength: float = 5.5
+    strength: float = 5.3
     resolution: int = 15
     grid: str = "graded"
     doublings: int = 2

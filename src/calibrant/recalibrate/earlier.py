@@ -21,7 +21,7 @@ from calibrant.recalibrate.spec import Spec
 
 Form = dict[str, Any]
 """Settings of a spec."""
-WEIGHTS: Final = (5.5, 1.0, 1.0, 1.0, 1.2, 1.0, 1.0, 1.0)
+WEIGHTS: Final = (5.5, 1.0, 1.0, 1.0, 1.2, 1.5, 1.0, 1.0)
 """First weights of the default's experts; one that reads context has 1 besides."""
 
 
@@ -30,11 +30,11 @@ def _before_slower_weights(told: Form) -> Form | None:
     now, rule, found = _parameters(told), told["parameters"], told
     several = len(now.get("start", ()))
     if several and [*now["start"]] == _first_weights((*WEIGHTS, *[1.0] * several)[:several]):
-        rate = {"eta": 2.0} if now["eta"] == 1.5 else {}
+        rate = {"eta": 2.0} if now["eta"] == 1.7 else {}
         found = _with(found, start=_first_weights((7.0, *[1.0] * (several - 1))), **rate)
-    if told["loss"] != "log" and now.get("share") == 4e-4:
+    if told["loss"] != "log" and now.get("share") == 6e-4:
         found = _with(found, share=3e-4)
-    if told["method"] == "refining" and rule["strength"] == 5.5:
+    if told["method"] == "refining" and rule["strength"] == 5.3:
         found = found | {"parameters": rule | {"strength": 4.0}}
     return None if found is told else found
 

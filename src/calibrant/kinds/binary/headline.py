@@ -8,19 +8,7 @@ from itertools import compress
 from typing import Final
 
 from calibrant.core.arrays import Mask
-from calibrant.kinds.binary.judgement import (
-    FEW,
-    LEVEL,
-    SPLITS,
-    Finding,
-    beyond,
-    beyond_noise,
-    compared,
-    half_step,
-    known,
-    matters,
-    noise,
-)  # fmt: skip
+from calibrant.kinds.binary import judgement
 from calibrant.kinds.binary.tables import tally
 from calibrant.metrics import CalibrationCurve, binomial_band
 from calibrant.report.tables import number
@@ -30,12 +18,14 @@ SLIGHT: Final = 0.005
 """Differences of Brier scores, and of AUC, that are too small to matter, but for small scores."""
 SHARE: Final = 0.025
 """Of the Brier score, and of the log loss: what is too small to matter there."""
+TINY: Final = 1e-4
+"""Differences of log losses that are too small to matter anywhere: of what is said of zeros."""
 
 
-def calibration(summary: Summary) -> Finding:
+def calibration(summary: Summary) -> judgement.Finding:
     """Measure calibration before and after in the same equal buckets."""
     curves, rate = summary.curves, number(summary["base_rate"])
-    return compared(curves["raw"], curves["forecast"], rate, *_grid(summary))
+    return judgement.compared(curves["raw"], curves["forecast"], rate, *_grid(summary))
 
 
 def _grid(summary: Summary) -> tuple[str, int]:
@@ -129,7 +119,7 @@ def opening(summary: Summary) -> tuple[str, ...]:
     rounds = int(summary["n_rounds"])
     if rounds == 0 or summary.headline is None:
         return ("There are no rounds, so there is nothing to judge.",)
-    if rounds < FEW:
+    if rounds < judgement.FEW:
         return f"{_few(summary, rounds)}.", f"{_brier(summary)}."
     if number(summary["base_rate"]) in (0.0, 1.0):
         return f"{_one_class(summary, rounds)}.", f"{_cost(summary)}."
@@ -169,18 +159,20 @@ def _calibration(summary: Summary) -> str:
     return _told(place, summary) + _remark(place, summary, elsewhere=found.ending == "better")
 
 
-def _fine(summary: Summary, found: Finding) -> str:
+def _fine(summary: Summary, found: judgement.Finding) -> str:
     told, raw = f"as far as {int(summary['n_rounds']):,} rounds can tell", summary.curves["raw"]
-    excuse, said = f"noise alone leaves about {points(noise(raw))}", raw.mean_forecast
-    small = found.raw_gap > noise(raw) and not matters(said, raw.mean_outcome).any()
-    if small or (raw.count > 0)[known(raw) != said].any():
+    excuse, said = f"noise alone leaves about {points(judgement.noise(raw))}", raw.mean_forecast
+    small = (
+        found.raw_gap > judgement.noise(raw) and not judgement.matters(said, raw.mean_outcome).any()
+    )
+    if small or (raw.count > 0)[judgement.known(raw) != said].any():
         excuse = "too little to matter"
     gap = f"off by {points(found.raw_gap)} on average, {excuse}"
     since = f"are off by {points(found.now_gap)} now" if found.now_off else "stayed so"
     return f"Your forecasts were right already, {told} ({gap}), and {since}"
 
 
-def _apart(found: Finding) -> str:
+def _apart(found: judgement.Finding) -> str:
     before, now = points(found.raw_gap), points(found.now_gap)
     return f"your forecasts were off by {before} on average, calibrant's are by {now}"
 
@@ -196,13 +188,13 @@ WIDER: Final = (1, 5, 10)
 def _place(summary: Summary) -> BucketRow:
     """Return where most was to be corrected, of the narrowest intervals that show it."""
     rows, raw = summary.buckets, summary.curves["raw"]
-    if (far := beyond_noise(raw)).any():
-        return _worst(rows, far, matters(raw.mean_forecast, raw.mean_outcome))
+    if (far := judgement.beyond_noise(raw)).any():
+        return _worst(rows, far, judgement.matters(raw.mean_forecast, raw.mean_outcome))
     for size in WIDER:
         wide = [_joined(rows[k : k + size]) for k in range(0, len(rows), size)]
         said, rate, count = ([getattr(row, name) for row in wide] for name in COLUMNS)
-        if (far := beyond(said, rate, count, LEVEL / len(wide))).any():
-            return _worst(wide, far, matters(said, rate))
+        if (far := judgement.beyond(said, rate, count, judgement.LEVEL / len(wide))).any():
+            return _worst(wide, far, judgement.matters(said, rate))
     return _joined(rows)
 
 
@@ -230,16 +222,18 @@ def _told(row: BucketRow, summary: Summary) -> str:
 
 def _remark(row: BucketRow, summary: Summary, *, elsewhere: bool) -> str:
     low, high = binomial_band([round(row.rate * row.count)], [row.count])
-    well = not matters(row.mean_forecast, row.rate) or low[0] <= row.mean_forecast <= high[0]
+    well = (
+        not judgement.matters(row.mean_forecast, row.rate) or low[0] <= row.mean_forecast <= high[0]
+    )
     before, after = abs(row.mean_raw - row.rate), abs(row.mean_forecast - row.rate)
     rule, resolution = _grid(summary)
-    close = after <= half_step(rule, resolution, row.mean_forecast, row.count)
+    close = after <= judgement.half_step(rule, resolution, row.mean_forecast, row.count)
     if elsewhere and (well or close):
         return ", though some of its forecasts are still off"
     if well:
         return ""
     if close:
-        steps = "" if rule == SPLITS else f" of {resolution} steps"
+        steps = "" if rule == judgement.SPLITS else f" of {resolution} steps"
         return f", as close as its grid{steps} allows"
     raw, _, now = percents(row.mean_raw, row.rate, row.mean_forecast)
     return ", closer but not there yet" if after < before and raw != now else ", still off"
@@ -310,7 +304,7 @@ def _costs_log_loss(summary: Summary) -> bool:
 def _costs_much_log_loss(summary: Summary) -> bool:
     """Say whether the log loss got worse by enough to matter."""
     raw, now = (number(summary[name]["log_loss"]) for name in ("raw", "forecast"))
-    return _costs_log_loss(summary) and now - raw > SHARE * raw
+    return _costs_log_loss(summary) and now - raw > max(SHARE * raw, TINY)
 
 
 def _costs_ranking(summary: Summary) -> bool:
