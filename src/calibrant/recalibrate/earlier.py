@@ -91,8 +91,8 @@ def earlier_forms(told: Form) -> Iterator[Form]:
     >>> from calibrant import Calibrant
     >>> today = Calibrant(seed=1).spec.settings
     >>> before = next(earlier_forms(today))
-    >>> "swaps" in today["transform"]["parameters"], "swaps" in before["transform"]["parameters"]
-    (True, False)
+    >>> today["parameters"]["strength"], before["parameters"]["strength"]
+    (5.3, 4.0)
     """
     for undo in UNDO:
         found = undo(told)
