@@ -117,7 +117,7 @@ def test_the_panel_counts_bars_and_streams_by_kind() -> None:
     text = "\n".join(page.tables(found))
     counts, apart, seen, games = store.tables_in(text)[0]
     assert counts["rows"] == [
-        ["chose nothing", "1", "no bar", "no bar", "0", "0"],
+        ["chose no experts and no grid", "1", "no bar", "no bar", "0", "0"],
         ["looked at when the default was chosen", "2", "3 of 5", "1 of 2", "1", "1"],
     ]
     assert [row[0] for row in apart["rows"]] == ["apart"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from calibrant import Calibrant, Journal, Recalibrator, Table
 from calibrant.classes import ClassCalibrant
 from calibrant.errors import CorruptState, InvalidInput
 from calibrant.recalibrate.earlier import UNDO, earlier_forms, earlier_patterns, patterns_of, was
+from calibrant.transforms import ExpertMixture, HatMeans, Identity
 from tests.interrupting import interrupted
 
 pytestmark = pytest.mark.base
@@ -150,6 +152,38 @@ def test_every_default_that_ever_was_is_known(name: str, made: Recalibrator) -> 
 def test_every_way_back_leads_somewhere() -> None:
     forms = [list(earlier_forms(made.spec.settings)) for made in SPELLINGS.values()]
     assert max(map(len, forms)) == len(UNDO)
+
+
+NAMED: dict[str, dict[str, Any]] = {
+    "share": {"share": 6e-4},
+    "strength": {"strength": 5.3},
+    "both": {"share": 6e-4, "strength": 5.3},
+    "experts": {"experts": (Identity(), HatMeans()), "share": 6e-4},
+}
+"""What code may have named that is usual today."""
+
+
+@pytest.mark.parametrize("told", NAMED.values(), ids=list(NAMED))
+def test_what_was_named_before_it_was_usual_is_still_known(told: dict[str, Any]) -> None:
+    today, share = Calibrant(**told), told.get("share", 3e-4)
+    usual = {"start": None} if "experts" in told else {"start": (7.0, *[1.0] * 7)}
+    made: Any = replace(today.transform, share=share, eta=2.0, **usual)  # type: ignore[type-var]
+    then = Calibrant(made, strength=told.get("strength", 4.0))
+    assert then.spec != today.spec
+    assert was(then.spec, today)
+    old, new = Table(then, seed=SEED), Table(today, seed=SEED)
+    old.observe(old.forecast("a", 0.3), 1)
+    new.take(["a"], [old.body("a")])
+    assert new.forecast("a", 0.6).value == old.forecast("a", 0.6).value
+
+
+def test_experts_of_ones_own_with_such_weights_are_not_taken_for_the_usual_ones() -> None:
+    experts = (Identity(), HatMeans(), HatMeans(memory=9.0))
+    own, other = (
+        Calibrant(ExpertMixture(experts, share=0.1, start=(first, 1.0, 1.0)), strength=1.0)
+        for first in (5.5, 7.0)
+    )
+    assert not was(other.spec, own)
 
 
 def test_what_is_no_body_is_of_no_pattern() -> None:

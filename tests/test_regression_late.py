@@ -160,3 +160,19 @@ def test_a_state_of_the_fifth_version_lets_one_outcome_move_weights_by_anything(
     assert (rec.spec.even, rec.spec.capped) == (True, False)
     assert QuantileRecalibrator.from_bytes(rec.to_bytes()) == rec
     assert QuantileRecalibrator(seed=1).spec.capped
+
+
+def test_a_state_of_the_fifth_version_plays_without_the_limit_one_by_one_and_in_batches() -> None:
+    told = json.loads((STATES / "v9" / "quantiles_mixed.json").read_text())
+    rng = np.random.default_rng(4)
+    spread = np.exp(3.0 * rng.normal(size=300))
+    raw, outcomes = Distributions.normal(np.zeros(300), spread), spread * rng.normal(size=300)
+    one, batch, single, limited = (from_bytes(told) for _ in range(4))
+    for rec in (single, limited):
+        rec._method.follow(True, True, capped=rec is limited)
+    run, other = batch.replay(raw, outcomes), limited.replay(raw, outcomes)
+    for k, y in enumerate(outcomes.tolist()):
+        one.observe(one.forecast(raw[k]), y)
+    assert one == batch
+    assert (single.replay(raw, outcomes).mixed.crps(outcomes) == run.mixed.crps(outcomes)).all()
+    assert (other.mixed.crps(outcomes) != run.mixed.crps(outcomes)).any()

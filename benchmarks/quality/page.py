@@ -15,7 +15,7 @@ STREAMS = (
     "worst block", "missed",
 )  # fmt: skip
 ACCURACY = ("Brier, outsiders", "Brier, own", "Brier, raw")
-KINDS = {False: "chose nothing", True: "looked at when the default was chosen"}
+KINDS = {False: "chose no experts and no grid", True: "looked at when the default was chosen"}
 """Streams, by whether a setting was picked with a look at them."""
 COUNTS = (
     "streams", "number", "bars met", "against the best outsider",

@@ -29,7 +29,8 @@ def _before_slower_weights(told: Form) -> Form | None:
     """Undo: weights of experts follow more slowly, and these pull the last stage more strongly."""
     now, rule, found = _parameters(told), told["parameters"], told
     several = len(now.get("start", ()))
-    if several and [*now["start"]] == _first_weights((*WEIGHTS, *[1.0] * several)[:several]):
+    usual = several - len(WEIGHTS) in (0, 1)
+    if usual and [*now["start"]] == _first_weights((*WEIGHTS, 1.0)[:several]):
         rate = {"eta": 2.0} if now["eta"] == 1.7 else {}
         found = _with(found, start=_first_weights((7.0, *[1.0] * (several - 1))), **rate)
     if told["loss"] != "log" and now.get("share") == 6e-4:
@@ -101,10 +102,21 @@ def earlier_forms(told: Form) -> Iterator[Form]:
             told = found
 
 
+def possible_forms(told: Form) -> Iterator[Form]:
+    """Yield the same, and forms of code that named a share or a strength that is usual today."""
+    slower, share = _before_slower_weights(told), _parameters(told).get("share")
+    if slower is not None:
+        named = slower if share is None else _with(slower, share=share)
+        yield named
+        for form in (slower, named):
+            yield form | {"parameters": told["parameters"]}
+    yield from earlier_forms(told)
+
+
 def earlier_patterns(pattern: Recalibrator) -> Iterator[Recalibrator]:
-    """Yield what a pattern has been before, the latest first."""
+    """Yield what a pattern has been before, or may have been."""
     made, most = type(pattern), {"max_open": pattern.max_open}
-    for form in earlier_forms(pattern.spec.settings):
+    for form in possible_forms(pattern.spec.settings):
         yield made._unborn(Document(made.kind, form | most, {}, made.version))
 
 
@@ -127,5 +139,5 @@ def patterns_of(parcels: Sequence[Any], pattern: Recalibrator) -> list[Recalibra
 def was(spec: Spec, pattern: Any) -> bool:
     """Say whether a spec is that of a pattern, today or at an earlier time."""
     told = spec.settings
-    forms = earlier_forms(pattern.spec.settings)
+    forms = possible_forms(pattern.spec.settings)
     return spec == pattern.spec or any(told == form for form in forms)

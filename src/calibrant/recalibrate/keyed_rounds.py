@@ -14,17 +14,9 @@ from calibrant.core.arrays import Mask, Reals, Words
 from calibrant.core.desk import NUMBER, SHIFT, Found
 from calibrant.core.together import WORTH, together
 from calibrant.errors import InvalidInput
+from calibrant.kernels import layout as word
 from calibrant.kernels.compile import SHORT
 from calibrant.kernels.crowd import counts_by_lag
-from calibrant.kernels.layout import (
-    HAND,
-    ISSUED,
-    MOST_OUTSTANDING,
-    NOTES,
-    ROUNDS,
-    UNDO_AT,
-    UNDO_NUMBER,
-)
 from calibrant.recalibrate.closed import CLOSED, EXPIRED, SETTLED
 from calibrant.recalibrate.delivery import Schedule
 from calibrant.recalibrate.keyed import Key, Keys
@@ -77,14 +69,14 @@ class KeyedRounds(KeyedState):
         named = order[(~waits & (names >= NAMED))[order]][-CLOSED:]
         for key, done in zip(names[named].tolist(), settled[named].tolist(), strict=True):
             self._closed.note_name(key, SETTLED if done else EXPIRED)
-        young = self._own(ISSUED, due.row) - due.number <= self._max_open
+        young = self._own(word.ISSUED, due.row) - due.number <= self._max_open
         for k in np.flatnonzero(young & ~waits & ~settled)[-CLOSED:].tolist():
             self._closed.note_number(int(due.row[k]), int(due.number[k]))
 
     def _open(self, due: Due, waits: Words) -> None:
         """File the tickets that wait, as far as that is not done."""
         words = due.row[waits] << SHIFT | due.number[waits]
-        new = np.array([self._desk.get(word) is None for word in words.tolist()], bool)
+        new = np.array([self._desk.get(each) is None for each in words.tolist()], bool)
         if new.any():
             due.columns.number[waits] = words
             lines = due.columns.lines(waits, due.names[waits - len(due.held)])
@@ -119,8 +111,8 @@ class KeyedRounds(KeyedState):
         comes; else the rows are put back as they were.
         """
         new = self._new(keys)
-        first, there = self._own(ISSUED, rows), rows < len(self._keys)
-        rounds = self._own(ROUNDS, rows)
+        first, there = self._own(word.ISSUED, rows), rows < len(self._keys)
+        rounds = self._own(word.ROUNDS, rows)
         at_once &= len(rows) <= self._tiers.hot
         kept = None if at_once else self._kept(rows[there], len(rows) > self._tiers.hot)
         self._taken = []
@@ -131,7 +123,9 @@ class KeyedRounds(KeyedState):
             play()
             finish()
         except BaseException:
-            begun = (self._own(ISSUED, rows) != first) | (self._own(ROUNDS, rows) != rounds)
+            begun = (self._own(word.ISSUED, rows) != first) | (
+                self._own(word.ROUNDS, rows) != rounds
+            )
             if at_once and begun.any():
                 finish()
             else:
@@ -161,9 +155,9 @@ class KeyedRounds(KeyedState):
             if name in self._numbers:
                 self._drop_key(name)
         issued = dict(zip(rows.tolist(), first.tolist(), strict=True))
-        for word in self._desk.words()[:, 1].tolist():
-            if (word & NUMBER) >= issued.get(word >> SHIFT, NUMBER + 1):
-                self._desk.pop(word)
+        for key in self._desk.words()[:, 1].tolist():
+            if (key & NUMBER) >= issued.get(key >> SHIFT, NUMBER + 1):
+                self._desk.pop(key)
         for found in self._taken:
             if self._desk.get_number(found[1], found[2]) is None:
                 self._desk.add(*found)
@@ -215,7 +209,7 @@ class KeyedRounds(KeyedState):
                 play(flat[first:], first, a, b)
 
         together([functools.partial(work, first) for first in self._tiers.headers(jobs)])
-        flat[[HAND, NOTES, UNDO_NUMBER, UNDO_AT]] = -1
+        flat[[word.HAND, word.NOTES, word.UNDO_NUMBER, word.UNDO_AT]] = -1
 
     def _play_plainly(self, places: Words, bounds: Words, log: Words, columns: list[Any]) -> None:
         words, reals = self._rows.state()
@@ -231,7 +225,7 @@ class KeyedRounds(KeyedState):
     def _numbers_of(self, parts: Parts) -> Words:
         """Return the number that the ticket of each round of a batch will have in its stream."""
         ticket = np.empty(len(parts.order), np.int64)
-        ticket[parts.order] = parts.numbers(self._own(ISSUED, parts.rows))
+        ticket[parts.order] = parts.numbers(self._own(word.ISSUED, parts.rows))
         return ticket
 
     def _has_crowds(self, rows: Words) -> Mask:
@@ -239,8 +233,8 @@ class KeyedRounds(KeyedState):
         rule, words = self._rows.program.rule, self._rows.arena.flat()
         if counts_by_lag(words) or not (rule.anchored or self._spec.kept > 0):
             return np.zeros(len(rows), bool)
-        waiting = self._own(ISSUED, rows) - self._own(ROUNDS, rows)
-        crowded: Mask = (self._own(MOST_OUTSTANDING, rows) != 0) | (waiting != 0)
+        waiting = self._own(word.ISSUED, rows) - self._own(word.ROUNDS, rows)
+        crowded: Mask = (self._own(word.MOST_OUTSTANDING, rows) != 0) | (waiting != 0)
         return crowded
 
     def _check_room(
@@ -250,7 +244,7 @@ class KeyedRounds(KeyedState):
 
         ``told`` says which round of a row comes after that many of the batch.
         """
-        most, before = self._rows.capacity, self._own(ROUNDS, rows)
+        most, before = self._rows.capacity, self._own(word.ROUNDS, rows)
         full = before + counts > most
         if full.any():
             k = int(np.argmax(full))
@@ -272,7 +266,7 @@ class KeyedRounds(KeyedState):
         """Close the tickets of rows that are too old by now."""
         if not len(self._desk):
             return
-        oldest = self._own(ISSUED, rows) - self._max_open
+        oldest = self._own(word.ISSUED, rows) - self._max_open
         for row, least in zip(rows[oldest > 0].tolist(), oldest[oldest > 0].tolist(), strict=True):
             gone = self._desk.old(row, least)
             self._drop(gone)

@@ -32,9 +32,9 @@ TicketT = TypeVar("TicketT", bound=NumberTicket)
 MethodT = TypeVar("MethodT", bound=Method)
 
 NEXT: Final = "next"
+"""Under which the last prediction is noted."""
 FOLLOWS: Final = "alike", "even", "capped", "bent"
 """Settings that states of some earlier version lack."""
-"""Under which the last prediction is noted."""
 
 
 class NumberStream(InTurn[TicketT], Generic[TicketT, MethodT]):
